@@ -375,22 +375,8 @@ def _stances(ledger: Ledger, key: str) -> dict[str, Stance]:
         history.setdefault(turn.event["debater"], []).append(turn.event["id"])
     stances: dict[str, Stance] = {}
     for debater, event in ledger.stances(key).items():
-        stance: Stance = {
-            "kind": event["kind"],
-            "condition": event["condition"],
-            "message_id": event["message_id"],
-            "quote": event["quote"],
-            "history": history[debater],
-        }
-        if "moved_to" in event:
-            stance["moved_to"] = event["moved_to"]
-        if "option" in event:
-            stance["option"] = event["option"]
-        if "gave_up" in event:
-            stance["gave_up"] = event["gave_up"]
-        if "condition_count" in event:
-            stance["condition_count"] = event["condition_count"]
-        stances[debater] = stance
+        fields = {name: value for name, value in event.items() if name in Stance.__annotations__}
+        stances[debater] = cast(Stance, {**fields, "history": history[debater]})
     return stances
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 
 from moot.claims import claim_status, ledger_rendering
 from moot.claims.ledger_from_events import ledger_of
-from moot.claims.ledger_rendering import SHORT, TEXT, Names, board_text, quotation, stance_text
+from moot.claims.ledger_rendering import TEXT, Names, board_text, quotation, stance_text
 from moot.state import claim_events as ledger_events
 from moot.state.conversation import MemoryKind, StateValues
 from moot.state.entries import entry_id, round_of, traits_of
@@ -342,7 +342,9 @@ class _LedgerRenderer:
             label = status.label
             if moved := ledger.timeline(key).moved:
                 last = max(event["message_id"] for event in moved.values())
-                label = f"{label} by {' and '.join(map(self.name, moved))} after [{last}]"
+                *others, final = map(self.name, moved)
+                left = f"left by {' and '.join(filter(None, [', '.join(others), final]))} after [{last}]"
+                label = left if status.status == "left" else f"{label}; {left}"
             yield LedgerLine(
                 TOPIC,
                 0,
@@ -361,9 +363,7 @@ class _LedgerRenderer:
                     # The condition says more than the quotation.
                     statement = f"{event['condition']} [{event['message_id']}]"
                 round_note = f" (round {round_no})" if round_no else ""
-                answer = ledger_rendering.short_stance_text(event)
-                if event["claim"] != ledger_events.MAIN_QUESTION:
-                    answer += f" to “{board_text(self.ledger.claims[event['claim']]['text'], SHORT)}”"
+                answer = ledger_rendering.answer_text(self.ledger, event)
                 text = f"{self.name(debater)}: {answer}: {statement}{round_note}"
                 yield LedgerLine(TOPIC, 0 if debater == speaker else 2, text)
 

@@ -334,9 +334,11 @@ def findings_text(
         return display_names.get(claim_event["debater"], claim_event["debater"])
 
     stances = [
-        f"{by(event)}: {ledger_rendering.stance_text(event)}: "
+        f"{by(event)}: {ledger_rendering.answer_text(ledger, event)}: "
+        f"{event['condition'] and event['condition'] + ': '}"
         f"{ledger_rendering.quotation(event, ledger_rendering.TEXT)}"
-        for event in ledger.stances(claim_events.MAIN_QUESTION).values()
+        for debater in names
+        if (event := ledger.stance(debater))
     ]
     changes = []
     for change in ledger.changes:

@@ -74,6 +74,13 @@ def short_stance_text(saying: ledger_events.StanceFields) -> str:
     return word + (f", on {several}" if claim_status.is_conditional(saying) else "")
 
 
+def answer_text(ledger: claim_status.Ledger, event: ledger_events.StanceEvent) -> str:
+    """Return a debater's stance without its condition, and the changed proposal if it is about one."""
+    proposal = board_text(ledger.claims[event["claim"]]["text"], SHORT)
+    note = f" to “{proposal}”" if event["claim"] != ledger_events.MAIN_QUESTION else ""
+    return short_stance_text(event) + note
+
+
 def stances_text(ledger: claim_status.Ledger, names: Names, key: str, debaters: Iterable[str] = ()) -> str:
     """Return the debaters' stances on a claim as text, grouped by stance.
 

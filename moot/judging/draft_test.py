@@ -21,7 +21,7 @@ from moot.judging.facts import fact_notes
 from moot.judging.judge_floor import criticisms
 from moot.judging.verdict_fields import debaters_confidence
 from moot.prompts.debate_context import DebateContext
-from moot.prompts.request import between, many, model_params, narrow_schema, one_of
+from moot.prompts.request import between, many, model_params, narrow_schema, one_of, prompt_budget
 from moot.prompts.structured_calls import shown_entries, structured_call, structured_data
 from moot.prompts.templates import fenced, load_prompt_template
 from moot.state import verdict as verdict_types
@@ -190,16 +190,14 @@ def _update(verdict: verdict_types.PanelVerdict, test: verdict_types.DraftTest) 
 
 def _reading_call(debate: DebateContext, member: DebaterConfig, draft: str) -> ModelCall:
     config, count = debate.config, debate.count
-    total = config.memory.budget.total
     system = TEST_DRAFT.render(topic=_topic(debate), draft=fenced(draft, config.fence))
     transcript = debate.state["full_transcript"]
-    remaining = max(0, total // 2 - count(draft))
-    adopted = _adopted_text(debate, remaining // 3)
+    total = config.memory.budget.total
+    adopted = _adopted_text(debate, max(0, prompt_budget(total, DraftReading, count) - count(system)) // 3)
+    remaining = max(0, total // 2 - count(draft) - count(adopted))
     # What all members see comes first, so that a provider's prefix cache applies to it.
     entries = [*fact_notes(transcript), *_latest_proposals(transcript, member.id)]
-    messages = list[str](
-        shown_entries(entries, config, remaining - count(adopted), count) if remaining else ()
-    )
+    messages = list[str](shown_entries(entries, config, remaining, count) if remaining else ())
     messages.insert(len(fact_notes(transcript)) if messages else 0, adopted)
     hints: Hints = {"phase": TEST, "speaker": member.name}
     question = f"You are {debate.names[member.id]}. Test the draft."
@@ -217,12 +215,14 @@ def _reading_call(debate: DebateContext, member: DebaterConfig, draft: str) -> M
 
 
 def _adopted_text(debate: DebateContext, remaining: int) -> str:
-    """Return the points of criticism that proposals say they adopted, in at most `remaining` tokens."""
+    """Return adopted points of criticism in at most `remaining` tokens, at the worst only the newest."""
     checks = debate.state.get("convergence") or []
     labels = {row["point"] for check in checks for row in check.get("adopted", [])}
     points = [each for each in criticisms(debate.state["full_transcript"]) if each.label in labels]
-    for chars in POINT_CHARS if points else ():
-        lines = [f"- {each.label}: {board_text(each.point, chars)}" for each in points]
+    shortest = ((left_out, POINT_CHARS[-1]) for left_out in range(1, len(points)))
+    for left_out, chars in (*((0, chars) for chars in POINT_CHARS), *shortest) if points else ():
+        lines = [f"- {each.label}: {board_text(each.point, chars)}" for each in points[left_out:]]
+        lines += [f"- Left out: {count_noun(left_out, 'earlier point')}."] if left_out else []
         text = fenced("\n".join(lines), debate.config.fence, "# Criticism that proposals adopted")
         if debate.count(text) <= remaining:
             return text

@@ -135,7 +135,7 @@ def facts_text(reply: Reply, topic: str, documents: Sequence[Entry]) -> str:
         "\n".join([*header, *rows]),
         "\n".join(["Contradictions:", *conflicts]) if conflicts else "",
         "\n".join(["Missing:", *missing]) if missing else "",
-        f"{count_noun(dropped, 'row')} left out: the quotation is not in the material." if dropped else "",
+        f"{count_noun(dropped, 'row')} left out: no such quotation or figure." if dropped else "",
     )
     return "\n\n".join(filter(None, (TITLE, *parts)))
 

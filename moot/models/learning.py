@@ -27,7 +27,8 @@ LEAST_REPLY = 64
 def facts_of_usage(call: ModelCall, usage: EntryUsage) -> ModelFacts:
     """Return what the reported usage of a call shows about the model's tokenizer, or `{}`."""
     counted, real = call.prompt_tokens, usage["prompt_tokens"]
-    if counted < LEAST_TOKENS or call.tools:  # Moot's count contains no definitions of tools
+    has_schema = call.schema is not None and not (call.prompt and "schema" in call.prompt.sections)
+    if counted < LEAST_TOKENS or call.tools or has_schema:  # only servers count tools and schemas
         return {}
     ratio = (real - OVERHEAD_TOKENS) / counted
     return {"ratio": _rounded(ratio)} if ratio > 1 else {}

@@ -47,15 +47,13 @@ class Moment:
 
     when: str
     kind: str
-    """Kind of timeline event, such as `held` (statement) or `shift` (change of position). The other kinds
-    are `start`, `move`, `conditions` and `end`. A `move` is a change that the judge describes. In
-    `conditions`, the debater kept its answer and changed the conditions."""
+    """Kind of timeline event: `held` (statement), `shift` (change of position), `move` (change that the judge
+    describes), `conditions` (same answer on changed conditions), `start` or `end`."""
     text: str
     before: str = ""
     message_id: str = ""
     cause: str = ""
-    """Id of another participant's message that caused the change of position. Empty if the judge named
-    none."""
+    """Id of another participant's message that caused the change. Empty if the judge named none."""
     change: str = ""
     """Description of the change, such as `changed position` or `added a condition`. Empty if nothing
     changed."""
@@ -265,9 +263,8 @@ def _moves(document: DebateDocument, person: Participant, rounds: Mapping[str, i
         later_ids = [
             each for each in stating_ids if each > cause and steps.get(each, each) != steps.get(cause, cause)
         ]
-        stated_id, message_id = move["stated_in"], ""
-        if stated_id or cause:
-            message_id = next((each for each in later_ids if each >= stated_id), "")
+        stated_ids = [each for each in later_ids if each >= move["stated_in"]]
+        message_id = stated_ids[0] if stated_ids and (move["stated_in"] or cause) else ""
         moments.append(
             Moment(
                 when=_when(message_id or cause, rounds),

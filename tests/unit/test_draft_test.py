@@ -14,12 +14,13 @@ from rich.console import Console
 from moot.api import open_debates
 from moot.calls.model_calls import ModelCall, Reply
 from moot.cli.show_parts import answer_parts, verdict_parts
+from moot.config import DebateConfig
 from moot.config.config_files import make_config
 from moot.debates.dry_run import dry_run
 from moot.documents import DebateDocument
-from moot.judging.draft_test import asked_debaters
+from moot.judging.draft_test import _adopted_text, asked_debaters
 from moot.reports import render_brief, render_html, render_markdown
-from moot.state.entries import ENTRY_ID
+from moot.state.entries import ENTRY_ID, make_entry
 from tests.support.fakes import FakeModel, fake_reply
 
 SOLUTION = """\
@@ -47,6 +48,7 @@ DATES = {
 SUM = {"quotes": ["The cost is 3 x 400 = 1,500 euros."], "problem": "3 x 400 is 1,200."}
 FOUND = {"fails": NOTHING, "contradicts": DATES, "sums": SUM, "missing": NOTHING}
 LATER = {"replaces": "On 14 September, unless ten", "by": "On 14 October, unless ten"}
+POINTS = [(1, "release"), (2, "contract"), (3, "fallback")]
 ANSWERS: dict[str, Any] = {
     "answers": [
         {"finding": "F1", "reason": "True.", "edits": [LATER]},
@@ -355,3 +357,18 @@ def test_a_forecast_counts_the_test_and_the_answer() -> None:
         for scenario in ("agreeing", "disputing")
     )
     assert (agreeing, disputing) == (3, 4)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "shown"),
+    [(10_000, ["1A.1", "1A.2", "1A.3"]), (44, ["1A.2", "1A.3", "Left out: 1 earlier point."]), (10, [])],
+)
+def test_adopted_points_that_do_not_fit_leave_out_the_oldest(tokens: int, shown: list[str]) -> None:
+    points = "\n".join(f"{number}. The date of the {word} is too late by a month." for number, word in POINTS)
+    critique = make_entry(0, "ada", "critique", points, round=1, targets=["bob"])
+    rows = [{"point": f"1A.{number}", "message_id": "m000002", "sentence": "x"} for number, _ in POINTS]
+    state: Any = {"full_transcript": [critique], "convergence": [{"round": 1, "adopted": rows}]}
+    debate: Any = SimpleNamespace(state=state, count=lambda text: len(text.split()), config=DebateConfig())
+    lines = _adopted_text(debate, tokens).splitlines()[1:-1]
+    labels = [line[2:].partition(":")[0] if "1A" in line else line[2:] for line in lines]
+    assert labels == shown

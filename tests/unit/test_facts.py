@@ -57,7 +57,7 @@ Use: 13 months. To find out: Ask Legal.
 Missing:
 - The price of a gateway
 
-3 rows left out: the quotation is not in the material."""
+3 rows left out: no such quotation or figure."""
 
 
 def _reply(call: ModelCall) -> Reply:

@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
-from moot.calls.model_calls import ModelCall, Reply
+from moot.calls.model_calls import ModelCall, Prompt, Reply
 from moot.config import DebateConfig
 from moot.config.model_settings import provider_of
 from moot.models.endpoints import context_size_in, report_wait
@@ -35,6 +36,17 @@ def test_ratio_of_tokens_is_learned_from_reported_usage(reported: int, ratio: fl
 def test_no_ratio_is_learned_from_a_short_prompt() -> None:
     usage = {"prompt_tokens": 1500, "completion_tokens": 5}
     assert facts_of_usage(replace(CALL, prompt_tokens=900), usage) == {}  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("counts_schema", [False, True], ids=["messages only", "messages and schema"])
+def test_a_schema_that_only_the_server_counts_teaches_no_ratio(counts_schema: bool) -> None:
+    class Answer(BaseModel):
+        text: str
+
+    prompt = Prompt(CALL.messages, 2000, 8000, {"schema": 900} if counts_schema else {})
+    call = replace(CALL, schema=Answer, prompt=prompt, prompt_tokens=2000)
+    facts = facts_of_usage(call, {"prompt_tokens": 2900, "completion_tokens": 5})
+    assert facts == ({"ratio": 1.45} if counts_schema else {})
 
 
 @pytest.mark.parametrize(("reported", "warns"), [(1750, True), (3000, False)])

@@ -10,6 +10,7 @@ import pytest
 from moot.claims.blackboard import render_blackboard
 from moot.claims.claim_extraction import ClaimExtraction, correct_event
 from moot.claims.claim_status import Ledger
+from moot.claims.crux_cards import findings_text
 from moot.claims.ledger_from_events import fold_events, ledger_of
 from moot.claims.model_extraction import extraction_schema
 from moot.documents import board_document
@@ -218,6 +219,29 @@ def test_the_ledger_begins_with_the_live_proposal() -> None:
     ]
 
 
+def test_a_left_proposal_that_somebody_still_holds_keeps_its_status() -> None:
+    state: Any = {"topic": TOPIC, "claim_events": CASES[0].events[:-1], "full_transcript": []}
+    text = render_blackboard(state, "", max_tokens=900, count=lambda text: len(text.split()), names=NAMES)
+    assert f"- proposal “{TOPIC}”: open; left by Maren after [m000003]" in text.splitlines()
+
+
+def test_findings_name_the_live_proposal_that_each_debater_holds() -> None:
+    state: Any = {"topic": TOPIC, "claim_events": CASES[0].events, "full_transcript": []}
+    text = findings_text(state, NAMES, {}).partition("## Where they stand\n")[2]
+    assert text.splitlines()[0].startswith(
+        "- Maren: yes, on a condition to “Close the street from October, version p001.”: 1: “"
+    )
+
+
+def test_a_documents_stance_says_to_which_side_a_condition_leans() -> None:
+    claim_event = amends(2, "p001")[0]
+    denial = says(2, "joost", "conditional", "p001", "1")
+    events = [claim_event, {**denial, "leans": "no"}]
+    state: Any = {"topic": TOPIC, "claim_events": events, "full_transcript": []}
+    claim = next(each for each in board_document(state)["standing"]["claims"] if each["id"] == "p001")
+    assert claim["stances"]["joost"].get("leans") == "no"
+
+
 def test_a_report_begins_its_claims_with_the_live_proposal() -> None:
     state: Any = {"topic": TOPIC, "claim_events": CASES[0].events, "full_transcript": []}
     people = {"debaters": [{"id": key, "name": name} for key, name in NAMES.items()]}
@@ -227,6 +251,20 @@ def test_a_report_begins_its_claims_with_the_live_proposal() -> None:
     proposals = text.partition("## Proposals, the live ones first")[2].partition("\n## ")[0]
     assert proposals.index("version p001") < proposals.index("Close the market street from April")
     assert "** left" in proposals
+
+
+def test_positions_over_time_name_the_claim_but_not_a_proposal() -> None:
+    events = [*CASES[0].events, *new_claim_events("p009"), says(5, "joost", "asserts", "p009")]
+    events.append(says(6, "joost", "denies", "p009"))
+    state: Any = {"topic": TOPIC, "claim_events": events, "full_transcript": []}
+    people = {"debaters": [{"id": key, "name": name} for key, name in NAMES.items()]}
+    text = render_markdown(
+        debate_document(topic=TOPIC, config=people, blackboard=board_document(state), verdict=None)
+    )
+    lines = [line for line in text.splitlines() if line.startswith("1. During the debate")]
+    named = [line for line in lines if "on “Statement p009”: from “joost asserts” to “joost denies”" in line]
+    assert len(named) == 1
+    assert not any("version p001”:" in line for line in lines)
 
 
 def test_extraction_records_a_changed_proposal_and_who_accepts_it() -> None:
