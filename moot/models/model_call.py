@@ -361,8 +361,10 @@ class _ModelRequest:
                 step_s = LOADING_STEP_S if is_loading else None
                 requested_s = step_s if failure.retry_after is None else failure.retry_after
                 pause_s = backoff.wait_s(1 if is_loading else self.failures, requested_s)
-                most = min(max_attempts, UNREACHABLE_ATTEMPTS) if failure.unreachable else max_attempts
-                limit = "" if is_loading else f" of {most - 1}"
+                allowed_attempts = (
+                    min(max_attempts, UNREACHABLE_ATTEMPTS) if failure.unreachable else max_attempts
+                )
+                limit = "" if is_loading else f" of {allowed_attempts - 1}"
                 report_wait(
                     self.name, failure, pause_s, f"retry {self.failures}{limit} in {round(pause_s, 1):g} s"
                 )

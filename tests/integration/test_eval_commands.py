@@ -78,7 +78,8 @@ def test_an_answer_in_no_known_form_is_read_by_a_call(moot: Moot) -> None:
         call_count = len(server.requests)
         ok(evaluate(moot, server, "run", "set.jsonl", "--arm", "single", "--json", "-q"))
         assert len(server.requests) == call_count == 8
-        enum = requested_schema(server.chats[-1])["properties"]["answer"]["enum"]
+        schema = requested_schema(server.chats[-1]) or {}
+        enum = schema["properties"]["answer"]["enum"]
     (row,) = run.json["arms"]
     assert (row["correct"], row["unreadable"]) == (1, 0)  # the right answers are A, B, C, D
     assert enum == ["A", "B", "C", "D", "none of them"]
