@@ -1,6 +1,6 @@
 """The claim ledger: debaters' positions on claims, and the status of each claim.
 
-`ledger_from_events` computes the ledger from claim events.
+One concept: a ledger of timelines of changes, each derived from the next. `ledger_from_events` computes it.
 """
 
 from collections import defaultdict

@@ -19,16 +19,10 @@ from moot.calls.model_calls import INCOMPLETE, REPEATED, CallGenerator, ModelCal
 from moot.memory.summarizers import summarizer
 from moot.memory.summarizers.rule_based import SummaryPoints, first_seq, fold_points, layout_points, render
 from moot.models.failures import REFUSALS
+from moot.prompts import truncation
 from moot.prompts.request import make_call, model_params
 from moot.prompts.templates import fenced, load_prompt_template, system_message, truncate_fenced, unfenced
-from moot.prompts.truncation import (
-    KEEP,
-    Block,
-    display_name,
-    problem_token_limit,
-    render_entry,
-    truncate_blocks,
-)
+from moot.prompts.truncation import display_name, problem_token_limit, render_entry
 from moot.state.entries import ENTRY_ID, Entry, traits_of
 from moot.text.plain_text import break_template_tokens
 from moot.text.terms import numbers, split_sentences, terms
@@ -540,8 +534,9 @@ def summary_call(
     frame: list[WireMessage] = [system_message(system, config.fence), {"role": "user", "content": ""}]
     text = truncate_fenced(text, max(1, total - prompt_tokens(frame, count)), count)
     content: WireMessage = {"role": "user", "content": text}
-    blocks = [Block("system", frame[0], KEEP), Block("messages", content, KEEP)]
-    prompt = truncate_blocks(blocks, total, count)
+    head = truncation.Block("system", frame[0], truncation.KEEP)
+    body = truncation.Block("messages", content, truncation.KEEP)
+    prompt = truncation.truncate_blocks([head, body], total, count)
     params, reply = model_params(config, config.memory), max(16, max_tokens)
     return make_call(params, "summary", prompt, reply=reply, call_index=call_index, memory_kind=request.kind)
 
