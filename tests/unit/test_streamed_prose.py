@@ -45,6 +45,8 @@ def test_streamed_text_ends_as_the_whole_text_and_shows_no_open_mark(size: int) 
         assert "**" not in outside_code, page
         assert "`" not in outside_code, page
         assert "<b>" not in page
+        assert "<li></li>" not in page
+        assert page.count("<h3>") <= 1
 
 
 @pytest.mark.parametrize("paragraph", ["We **must** measure first. " * 370, "Short **one**.\n\n" * 640])

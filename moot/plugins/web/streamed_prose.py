@@ -11,7 +11,8 @@ MAX_OPEN_CHARS = 2000
 """Length from which a paragraph that is still being written is divided, in characters. The open part is
 rendered again with each batch of tokens, which takes 1 ms for 300 characters and 30 ms for 10,000."""
 _FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
-_HALF_FENCE = re.compile(r"(?:\A|\n)[`~*]{1,2}\Z")
+_HALF_MARK = re.compile(r"(?:\A|\n)[ \t]*(?:[`~*]{1,2}|[-+>=]+|#{1,6}|\d{1,3}[.)])\Z")
+"""Last line with only the mark of a block. It would be an empty item, or make the line above a heading."""
 _CODE = re.compile(r"`[^`]*`")
 _BULLET = re.compile(r"^\s*\* ", re.MULTILINE)
 _SENTENCE_END = re.compile(r"[.!?]\s+(?=\S)|\n(?=\S)")
@@ -63,12 +64,12 @@ def _closed(text: str) -> str:
     """Close the marks of emphasis and code that the last paragraph leaves open. An empty mark is removed."""
     if len(_FENCE.findall(text)) % 2:
         return text  # the renderer closes a code block
-    text = _HALF_FENCE.sub("", text.rstrip())
+    text = _HALF_MARK.sub("", text.rstrip())
     rest = _BULLET.sub("", _CODE.sub("", text.rpartition("\n\n")[2]))
     for mark in ("`", "**", "*"):
         if rest.count(mark) % 2:
             text = text.removesuffix(mark) if text.endswith(mark) else text + mark
         if mark == "`" and "`" in rest:
-            return text  # the open code has no other marks
+            break  # the open code has no other marks
         rest = rest.replace(mark, "")
-    return text
+    return _HALF_MARK.sub("", text.rstrip())

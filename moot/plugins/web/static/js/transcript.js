@@ -21,7 +21,7 @@ export function Transcript({ debate, streams, thinking, act, fork, showPrompt })
   const scroller = useRef();
   const find = useRef();
   const state = useRef(null);
-  state.current ??= { entries: [], heights: [], asked: new Set(), anchor: { seq: 0, by: 0 }, end: false, drawn: false, current: -1 };
+  state.current ??= { entries: [], heights: [], asked: new Set(), anchor: { seq: 0, by: 0 }, end: false, drawn: false, current: -1, heard: {}, told: debate.entries };
   const own = state.current;
   const count = debate.entries;
 
@@ -107,6 +107,19 @@ export function Transcript({ debate, streams, thinking, act, fork, showPrompt })
   if (own.end || own.seen === undefined) own.seen = count;
   const unread = count - own.seen;
 
+  // A screen reader gets what it has not heard of a new message while it was streamed.
+  useEffect(() => {
+    for (; own.told < count && own.entries[own.told]; own.told++) {
+      const { id, html: made, speaker } = own.entries[own.told];
+      const text = plain(made);
+      const before = (own.heard[id] ?? "").replace(MARKS, "").replace(/\s+/g, " ").trim();
+      const name = debate.people.find((each) => each.id === speaker)?.name ?? speaker;
+      if (!before) announce(`${name}: ${text}`);
+      else if (text.startsWith(before)) announce(text.slice(before.length));
+      delete own.heard[id];
+    }
+  });
+
   const shown = [];
   for (let seq = from; seq < to; seq++) {
     shown.push(html`<${Item} key=${seq} seq=${seq} entry=${own.entries[seq]} count=${count} measured=${measured} here=${seq === own.current}
@@ -118,7 +131,7 @@ export function Transcript({ debate, streams, thinking, act, fork, showPrompt })
       <div aria-hidden="true" style=${{ height: `${tops[from]}px` }}></div>
       ${shown}
       <div aria-hidden="true" style=${{ height: `${tops[count] - tops[to]}px` }}></div>
-      <${Streams} streams=${streams} thinking=${thinking} debate=${debate} />
+      <${Streams} heard=${own.heard} streams=${streams} thinking=${thinking} debate=${debate} />
     </div>
     ${unread > 0 && html`<button type="button" class="unread" onClick=${() => { own.end = true; redraw(); }}>${number(unread)} new ↓</button>`}
   </section>`;
@@ -137,17 +150,16 @@ function Item({ seq, entry, count, measured, here, pinned, act, fork, showPrompt
 }
 
 // Messages that are being streamed, each with its speaker. A council has several at the same time.
-function Streams({ streams, thinking, debate: { people, entries, running: runs, nodes } }) {
-  const announced = useRef({});
+function Streams({ streams, thinking, heard, debate: { people, entries, running: runs, nodes } }) {
   const running = Object.entries(streams).filter(([id]) => spoken(id) < 0 || spoken(id) >= entries);
   const name = (speaker) => people.find((each) => each.id === speaker)?.name ?? speaker;
   useEffect(() => {
     for (const [id, { speaker, text }] of running) {
-      const before = announced.current[id] ?? 0;
+      const before = heard[id]?.length ?? 0;
       const end = Math.max(text.lastIndexOf(". "), text.lastIndexOf("? "), text.lastIndexOf("! "), text.lastIndexOf("\n"));
       if (end < before) continue;
       announce(`${before ? "" : `${name(speaker)}: `}${text.slice(before, end + 1).replace(MARKS, "")}`);
-      announced.current[id] = end + 1;
+      heard[id] = text.slice(0, end + 1);
     }
   });
   const [, tick] = useReducer((count) => count + 1, 0);
@@ -204,6 +216,12 @@ async function load(debate, own, first, last, redraw) {
   }
   for (let seq = first; seq < last; seq++) own.asked.delete(seq);
   redraw();
+}
+
+// Text of a message without its frame, from the HTML that the server has rendered.
+function plain(made) {
+  const box = new DOMParser().parseFromString(made, "text/html").querySelector(".prose");
+  return (box?.textContent ?? "").replace(/\s+/g, " ").trim();
 }
 
 // Stores the scroll position: a message, and the distance below its start.
