@@ -11,9 +11,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from moot.claims.blackboard import GAPS, REVERSALS
 from moot.claims.claim_status import Ledger
 from moot.claims.ledger_from_events import fold_events
-from moot.claims.ledger_rendering import GAPS, REVERSALS, card_text, stance_text, why_no_claims
+from moot.claims.ledger_rendering import card_text, stance_text, why_no_claims
 from moot.claims.round_records import RoundRecord, debater_lines, move_lines
 from moot.cli import terminal
 from moot.config import OFFLINE

@@ -14,11 +14,12 @@ from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from moot import documents
+from moot.claims.blackboard import GAPS, REVERSALS
 from moot.claims.claim_extraction import MAX_QUOTATION_CHARS
 from moot.claims.claim_status import options_chosen
 from moot.claims.crux_cards import GLANCE
 from moot.claims.ledger_from_events import fold_events
-from moot.claims.ledger_rendering import GAPS, REVERSALS, card_status, quotation, stance_text, why_no_claims
+from moot.claims.ledger_rendering import card_status, quotation, stance_text, why_no_claims
 from moot.claims.round_records import debater_lines, move_lines
 from moot.config.model_settings import RECORDED
 from moot.judging.panel import RULES
