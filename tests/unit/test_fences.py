@@ -399,6 +399,14 @@ def test_grading_prompt_puts_each_text_into_a_block() -> None:
     assert {text.replace(MARK, "") for _, text in blocks} == {hostile}
 
 
+def test_a_proposed_role_is_cut_between_words() -> None:
+    role = "product manager without access to the repository"
+    pair = [{"name": name, "role": role, "stance": f"{name} says so."} for name in ("Ada", "Ben")]
+    model = FakeModel(lambda call: Reply(data={"debaters": pair}, model=call.model))
+    debaters, _ = propose_debaters("Why?", DebateConfig(model="m"), model.environment())
+    assert [each.role for each in debaters] == ["product manager without access to the…"] * 2
+
+
 def test_question_in_a_prompt_to_propose_debaters_opens_no_block() -> None:
     model = FakeModel(lambda call: Reply(error="no"))
     with pytest.raises(ModelError):

@@ -30,6 +30,7 @@ from moot.judging.rubrics import rubric_for
 from moot.judging.verdict_fields import changed_text, shown
 from moot.models.structured import parse_reply
 from moot.protocols.registry import protocol_named
+from moot.protocols.result import verdict_text
 from moot.state.conversation import DebateQuestion
 from moot.state.errors import ConfigError
 from moot.state.verdict import Judging, Verdict, asked_fields
@@ -419,3 +420,6 @@ def test_who_argued_best_is_not_shown_as_the_decision() -> None:
     assert lines["winner"].label == "Argued best"
     assert lines["winner"].text == "Ada (56). This is not the decision."
     assert not lines["winner"].lead
+    config = {"debaters": [{"id": key, "name": name} for key, name in NAMES.items()]}
+    answer = verdict_text(check(verdict), {"config": config, "verdict": check(verdict)})
+    assert "Argued best: Ada (56). This is not the decision." in answer.split("\n\n")

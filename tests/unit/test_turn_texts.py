@@ -7,9 +7,10 @@ from typing import Any
 from langgraph.checkpoint.memory import InMemorySaver
 
 from moot.calls.model_calls import REPEATED, ModelCall, Reply
-from moot.config import DebateConfig
+from moot.config import DebateConfig, DebaterConfig
 from moot.graph.debate import build_graph
 from moot.plugins.web.debate_host import append_token
+from moot.protocols.prompt_context import contract_text
 from tests.support.fakes import FakeModel
 
 USAGE: Any = {"prompt_tokens": 1, "completion_tokens": 1}
@@ -62,3 +63,9 @@ def test_replaced_text_of_a_stream_starts_anew() -> None:
         event: Any = {**token, "text": text, "replaces": text == "Keep "}
         append_token(streamed, event)
     assert streamed == {"m000001": {"speaker": "ann", "text": "Keep it.", "replaces": True}}
+
+
+def test_a_stance_with_a_full_stop_gets_no_second_one() -> None:
+    text = contract_text(DebaterConfig(name="Ada", role="the cook.", stance="Close it."))
+    assert "Your role: the cook.\n" in text
+    assert "Your stance at the start: Close it.\n" in f"{text}\n"
