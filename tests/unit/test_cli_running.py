@@ -182,6 +182,7 @@ def test_show_ends_with_the_answer_on_one_screen(
     database = str(tmp_path / "d.sqlite")
     with open_debates(database) as debates:
         debates.start(None, DebateConfig.model_validate(recording_config("monolith")), name="mono").run()
+        debates.start("Trams?", DebateConfig(turns=2), name="offline").run()
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("LINES", "24")
     monkeypatch.setattr(terminal, "is_terminal", lambda: True)
@@ -191,6 +192,8 @@ def test_show_ends_with_the_answer_on_one_screen(
     assert shown.index("status") < shown.index("Decision: Do not split this year")
     assert shown.splitlines()[-1].startswith("- ")
     assert f"moot show mono --verdict --db {database}" in notes
+    show("offline", db=database)
+    assert capfd.readouterr().out.startswith("Trams?")
     monkeypatch.setattr(terminal, "is_terminal", lambda: False)
     show("mono", db=database)
     assert "Final positions" in capfd.readouterr().out

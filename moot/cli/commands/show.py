@@ -169,7 +169,8 @@ def show(
         verdict_command = options.command_line(
             "show", handle(document["id"], document["name"]), "--verdict", db=db
         )
-        facts = show_parts.overview(document, parent)[1:]
+        has_question = document["verdict"]["status"] == "ok" and not document["verdict"].get("placeholder")
+        facts = show_parts.overview(document, parent)[has_question:]
         return running.print_short_answer(document, ["", f"  verdict  {verdict_command}", *notes], facts)
     data, parts = show_parts.part(part_names[0] if part_names else "", document, parent)
     terminal.print_answer(data, *parts, as_json=as_json)
