@@ -228,8 +228,6 @@ def truncate_blocks(
 ) -> Prompt:
     """Make a prompt from blocks, and cut or drop blocks if needed.
 
-    The prompt has at most `budget` tokens.
-
     Args:
         blocks: blocks in display order.
         budget: maximum number of tokens.
@@ -248,7 +246,8 @@ def truncate_blocks(
         message_tokens(block.whole, count) if block.whole else cost
         for block, cost in zip(blocks, costs, strict=True)
     ]
-    dropped_indices = _choose_dropped(blocks, costs, budget)
+    hidden = {i for i, block in enumerate(blocks) if block.priority == OMITTED_PRIORITY}
+    dropped_indices = _choose_dropped(blocks, costs, budget) | (hidden if reserved is not None else set())
     shown_messages = {
         i: (block.message, costs[i]) for i, block in enumerate(blocks) if i not in dropped_indices
     }

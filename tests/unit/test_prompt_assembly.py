@@ -114,7 +114,7 @@ def test_background_left_out_of_a_cached_prompt_returns_only_in_passages(
 ) -> None:
     hidden = [
         replace(_block(text, OMITTED_PRIORITY), section="background", growth="whole")
-        for text in ("brief remark", "long remark " * 300)
+        for text in ("brief remark", "long remark " * 300, "last remark")
     ]
     parts = [_block("rules " * 400, KEEP), *hidden, _block("speak", KEEP)]
     budget = prompt_tokens([part.message for part in (*parts[:2], parts[-1])], count) + 10
