@@ -56,7 +56,7 @@ def test_the_json_plan_estimates_the_configuration_file(tmp_path: Path) -> None:
     file.write_text("protocol: vote\nvote: {answers: 9}\nlimits: {concurrency: 3}\n")
     done = _invoke(["--config", str(file), "--json"])
     planned = json.loads(done.stdout)
-    assert (planned["calls"], planned["critical_path_calls"], planned["seconds"]) == (10, 4, 20.0)
+    assert (planned["calls"], planned["critical_path_calls"], planned["seconds"]) == (15, 6, 30.0)
     assert planned["calls_at_least"] == 9, "the judge is called only for a tie"
 
 
