@@ -391,7 +391,7 @@ def test_replaced_proposals_take_priority_over_their_summary() -> None:
     """The summary covers only messages that the prompt leaves out. The judge can cite these messages."""
     names = ("alice", "bob", "carol", "dan")
     debaters = [*DEBATERS, {"name": "Carol Ray", "id": "carol"}, {"name": "Dan Lee", "id": "dan"}]
-    config = make_config({"protocol": "council", "debaters": debaters, "memory": {"budget": {"total": 8700}}})
+    config = make_config({"protocol": "council", "debaters": debaters, "memory": {"budget": {"total": 8750}}})
     entries = council(420, names)
     (call,) = calls_for(entries, config, {"rolling_summary": summary_of(entries[1:9], config.names())})
     assert call.prompt
@@ -579,7 +579,7 @@ def test_messages_come_before_a_document_that_does_not_fit_beside_them() -> None
     for seq, (who, kind, text) in enumerate(rows, 1):
         entries.append({**make_entry(seq, who, cast(Any, kind), text), "tokens": COUNT(text)})
     config = make_config(
-        {"debaters": DEBATERS, "judge": {"blind": False}, "memory": {"budget": {"total": 4800}}}
+        {"debaters": DEBATERS, "judge": {"blind": False}, "memory": {"budget": {"total": 4850}}}
     )
     (call, *_) = calls_for(entries, config)
     prompt = "\n".join(message["content"] for message in call.messages)

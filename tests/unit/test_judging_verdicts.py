@@ -16,7 +16,7 @@ from moot.config import rubrics
 from moot.config.config_files import make_config
 from moot.config.rubrics import Criterion, Rubric, load_rubric, parse_rubric, shipped_rubrics
 from moot.judging.judge_prompt import BY_CRITERION, CONTEST, OPTIONS, SCORES, VERDICT, VERDICT_ALONE
-from moot.judging.panel import ballots_of
+from moot.judging.panel import as_decision, ballots_of
 from moot.judging.response_check import ResponseCheck, failed_verdict
 from moot.judging.response_schema import (
     CriterionScore,
@@ -421,5 +421,6 @@ def test_who_argued_best_is_not_shown_as_the_decision() -> None:
     assert lines["winner"].text == "Ada (56). This is not the decision."
     assert not lines["winner"].lead
     config = {"debaters": [{"id": key, "name": name} for key, name in NAMES.items()]}
-    answer = verdict_text(check(verdict), {"config": config, "verdict": check(verdict)})
+    record = as_decision(check(verdict))
+    answer = verdict_text(record, {"config": config, "verdict": record})
     assert "Argued best: Ada (56). This is not the decision." in answer.split("\n\n")
