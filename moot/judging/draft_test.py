@@ -19,7 +19,7 @@ from moot.claims.ledger_rendering import board_text
 from moot.config import DebateConfig, DebaterConfig
 from moot.judging.facts import fact_notes
 from moot.judging.judge_floor import criticisms
-from moot.judging.verdict_fields import debaters_confidence
+from moot.judging.verdict_fields import check_text, debaters_confidence
 from moot.prompts.debate_context import DebateContext
 from moot.prompts.request import between, many, model_params, narrow_schema, one_of, prompt_budget
 from moot.prompts.structured_calls import shown_entries, structured_call, structured_data
@@ -36,7 +36,7 @@ TEST_DRAFT = load_prompt_template("test_draft", "topic", "draft")
 ANSWER_FINDINGS = load_prompt_template("answer_findings", "judged", "topic", "draft", "fixed")
 
 QUESTIONS: tuple[verdict_types.DraftQuestion, ...] = get_args(verdict_types.DraftQuestion)
-TESTED_FIELDS = ("decision", "conditions", "first_step", "would_reverse", "solution_markdown")
+TESTED_FIELDS = ("decision", "conditions", "first_step", "would_reverse", "solution_markdown", "checks")
 """Fields of the verdict that somebody carries out."""
 MIN_QUOTE_WORDS = 3
 """Minimum number of words in a quotation. Shorter texts occur in a draft by chance."""
@@ -112,7 +112,8 @@ def draft_text(verdict: Mapping[str, Any]) -> str:
     parts = []
     for name in TESTED_FIELDS:
         if value := verdict.get(name):
-            text = value if isinstance(value, str) else "\n".join(f"- {item}" for item in value)
+            items = [item if isinstance(item, str) else check_text(item) for item in value]
+            text = value if isinstance(value, str) else "\n".join(f"- {item}" for item in items)
             parts.append(f"## {verdict_types.VERDICT_FIELDS[name].label}\n{text}")
     return "\n\n".join(parts)
 
@@ -378,18 +379,21 @@ def _edit(
     """
     fields = cast(dict[str, Any], verdict)
     for name in TESTED_FIELDS:
-        value = fields[name]
-        for index, text in enumerate([value] if isinstance(value, str) else value):
-            span = find_quotation(edit["replaces"], text)
-            new = text[: span[0]] + edit["by"].strip() + text[span[1] :] if span else text
-            is_fixed = name == "decision" and (config.options or not new.strip())
-            if span is None or is_fixed or new == text:
-                continue
-            if isinstance(value, str):
-                fields[name] = new.strip()
-            else:
-                fields[name] = [item for item in (*value[:index], new.strip(), *value[index + 1 :]) if item]
-            return verdict_types.DraftEdit(replaces=edit["replaces"], by=edit["by"], field=name)
+        value = fields.get(name) or []
+        for index, item in enumerate([value] if isinstance(value, str) else value):
+            for part, text in ({"": item} if isinstance(item, str) else item).items():
+                span = find_quotation(edit["replaces"], text)
+                new = text[: span[0]] + edit["by"] + text[span[1] :] if span else text
+                new = new.strip()
+                is_fixed = name == "decision" and (config.options or not new)
+                if span is None or is_fixed or new == text:
+                    continue
+                if isinstance(value, str):
+                    fields[name] = new
+                else:
+                    row = {**item, part: new} if part and (new or part != "question") else new
+                    fields[name] = [each for each in (*value[:index], row, *value[index + 1 :]) if each]
+                return verdict_types.DraftEdit(replaces=edit["replaces"], by=edit["by"], field=name)
     return None
 
 

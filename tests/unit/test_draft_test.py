@@ -104,6 +104,20 @@ def test_a_contradiction_that_a_member_finds_is_corrected_in_the_solution(tmp_pa
     assert document["verdict"]["confidence"] == 70
 
 
+@pytest.mark.parametrize("quoted", ["Start on 14 September", "If yes: Start on 14 September."])
+def test_a_question_to_answer_before_deciding_is_tested_and_corrected(quoted: str, tmp_path: Path) -> None:
+    check = {"question": "Do ten depots count?", "if_yes": "Start on 14 September", "if_no": "Wait."}
+    dates = {"quotes": [quoted, "On 14 September, unless ten depots"], "problem": "They disagree."}
+    edit = {"replaces": "Start on 14 September", "by": "Start on 14 October"}
+    answers = {"answers": [{"finding": "F1", "reason": "True.", "right": True, "edits": [edit]}]}
+    readings = [{**dict.fromkeys(FOUND, NOTHING), "contradicts": dates}]
+    document, _ = council(tmp_path, readings, answers, {**VERDICT, "checks": [check]})
+    (finding,) = document["verdict"]["test"]["findings"]
+    assert finding["edits"] == [{**edit, "field": "checks"}]
+    assert [each["if_yes"] for each in document["verdict"]["checks"]] == ["Start on 14 October"]
+    assert "Start on 14 October" in render_markdown(document)
+
+
 def test_a_finding_that_the_judge_rejects_keeps_its_reason(tmp_path: Path) -> None:
     document, _ = council(tmp_path)
     finding = document["verdict"]["test"]["findings"][1]
