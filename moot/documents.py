@@ -22,8 +22,7 @@ from moot.config.section import errors_in
 from moot.people import PersonQuestion
 from moot.protocols.registry import protocol_of
 from moot.protocols.result import final_answer
-from moot.state import claim_events as ledger_events
-from moot.state import conversation, settings
+from moot.state import claim_events as ledger_events, conversation, settings
 from moot.state.entries import Entry, JsonObject, entry_id
 from moot.state.errors import InputError
 from moot.state.verdict import FinalAnswer, PanelReport, PanelVerdict, Verdict

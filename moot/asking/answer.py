@@ -20,8 +20,7 @@ from moot.config.boundary import Capability, Permissions
 from moot.config.model_settings import OFFLINE, RECORDED
 from moot.memory.passages import Place, Splitting, by_message, key_of
 from moot.models.registry import Models
-from moot.prompts import debate_context, truncation
-from moot.prompts import request as model_request
+from moot.prompts import debate_context, request as model_request, truncation
 from moot.protocols.result import decision_line, verdict_text
 from moot.retrieval import EvidenceIndex, read_question, retrieve
 from moot.runtime.context import NodeContext

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
+from moot import retrieval
 from moot.asking.quote import EntryLines, Quoted, quote, quote_cut
 from moot.asking.unsaid_words import unsaid_words
 from moot.calls.model_calls import Prompt, WireMessage
@@ -15,15 +16,6 @@ from moot.memory.passages import Splitting
 from moot.memory.summarizers.rule_based import SummaryPoints, layout_points, render
 from moot.prompts import templates, truncation
 from moot.prompts.debate_context import DebateContext
-from moot.retrieval import (
-    EvidenceIndex,
-    RetrievalQuestion,
-    SelectedEvidence,
-    concentration,
-    probabilities,
-    read_question,
-    select_evidence,
-)
 from moot.state import entries as entry_types
 from moot.state.conversation import ConversationState, Omission
 from moot.text import terms as text_terms
@@ -90,7 +82,7 @@ class QuestionPrompt:
 def question_prompt(
     debate: DebateContext,
     question: str,
-    index: EvidenceIndex,
+    index: retrieval.EvidenceIndex,
     *,
     budget: int | None = None,
     result: JudgedResult | None = None,
@@ -104,14 +96,14 @@ def question_prompt(
     """
     state, config, count = debate.state, debate.config, debate.count
     total = config.memory.budget.total if budget is None else budget
-    parsed_question, failure = read_question(index, question), ""
+    parsed_question, failure = retrieval.read_question(index, question), ""
     try:
-        chances = probabilities(index, parsed_question)
+        chances = retrieval.probabilities(index, parsed_question)
     except Exception as error:  # a failing embedding service must not fail the answer
         if index.vectors is None:
             raise
         failure = f"{type(error).__name__}: {error}"
-        chances = probabilities(index, parsed_question, semantic=False)
+        chances = retrieval.probabilities(index, parsed_question, semantic=False)
     share = int(total * ASK_FRAME_SHARE)
     question_text = QUESTION.render(
         question=templates.fenced(truncate_middle(question, max(8, share - 60), count), config.fence)
@@ -131,7 +123,7 @@ def question_prompt(
 
     shared_prefix = _shared_prefix(debate, total, result)
     remaining = remaining_beside(shared_prefix)
-    has_overview = lines.fit(index, remaining) or concentration(index, chances) < FOCUS
+    has_overview = lines.fit(index, remaining) or retrieval.concentration(index, chances) < FOCUS
     if (spare_tokens := remaining - lines.total(index)) > 0:
         shared_prefix = _shared_prefix(debate, total, result, spare_tokens=spare_tokens)
         remaining = remaining_beside(shared_prefix)
@@ -142,7 +134,7 @@ def question_prompt(
     pins = (entry["seq"] for entry in truncation.pinned_entries(state))
     mentioned_seqs = named_seqs(question, len(state["full_transcript"]))
     select = partial(
-        select_evidence,
+        retrieval.select_evidence,
         index,
         parsed_question,
         chances=chances,
@@ -168,8 +160,8 @@ def question_prompt(
 
 def _seqs_asked_for(
     state: ConversationState,
-    index: EvidenceIndex,
-    parsed_question: RetrievalQuestion,
+    index: retrieval.EvidenceIndex,
+    parsed_question: retrieval.RetrievalQuestion,
     mentioned_seqs: Sequence[int],
 ) -> set[int]:
     """Return the numbers of the messages to which a question refers.
@@ -201,7 +193,9 @@ def named_seqs(question: str, entries: int) -> list[int]:
     return [seq for seq in dict.fromkeys(mentioned_seqs) if seq is not None and seq < entries]
 
 
-def _fill_remaining(select: Callable[..., SelectedEvidence], lines: EntryLines, remaining: int) -> Quoted:
+def _fill_remaining(
+    select: Callable[..., retrieval.SelectedEvidence], lines: EntryLines, remaining: int
+) -> Quoted:
     """Quote as many messages that `select` selects as fit in `remaining` tokens."""
     evidence = select(budget=remaining)
     if evidence.oversize is not None:
@@ -220,7 +214,7 @@ def entry_lines(debate: DebateContext) -> EntryLines:
     return EntryLines(debate.state["full_transcript"], debate.config, debate.count, splitting)
 
 
-def ask_index(debate: DebateContext, memories: MemoryIndexes) -> EvidenceIndex:
+def ask_index(debate: DebateContext, memories: MemoryIndexes) -> retrieval.EvidenceIndex:
     """Return a search index over the passages of all messages, for answering questions about a debate."""
     splitting = Splitting.within(debate.config.memory.budget.total)
     use = f"ask {splitting.long}"

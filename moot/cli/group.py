@@ -203,8 +203,7 @@ def built_in_names() -> str:
     from moot.config.rubrics import shipped_rubrics
     from moot.memory.summarizers.registry import SUMMARIZERS
     from moot.protocols.registry import PROTOCOLS
-    from moot.tools.registry import ENTRY_POINT_GROUP as TOOL_GROUP
-    from moot.tools.registry import TOOLS
+    from moot.tools.registry import ENTRY_POINT_GROUP as TOOL_GROUP, TOOLS
 
     points = plugin_entry_points(TOOL_GROUP)
     protocol = DebateConfig.model_fields["protocol"].default

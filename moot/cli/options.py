@@ -12,8 +12,10 @@ from typing import Annotated, get_type_hints
 from typer import Argument, Context, Option
 
 from moot.cli.databases import open_catalogue
-from moot.cli.inputs import configured_model, parse_debaters, read_answers
 from moot.cli.inputs import (
+    configured_model,
+    parse_debaters,
+    read_answers,
     read_transcript as read_transcript,  # plug-ins import it from here
 )
 from moot.cli.terminal import format_of

@@ -67,7 +67,8 @@ class DebateConfig(section.Section):
     model_config = pydantic.ConfigDict(extra="allow", frozen=True)
 
     topic: str | None = None
-    """Topic that the debaters discuss. A topic passed to the run overrides it."""
+    """Topic that the debaters discuss. `@FILE` reads it from a file. A topic passed to the run
+    overrides it."""
     protocol: str = "round-robin"
     """Name of the protocol, which sets the rules of the debate. `moot run --help` lists the protocols."""
     turns: int | None = pydantic.Field(default=None, ge=1)

@@ -79,10 +79,11 @@ def with_files(data: JsonObject, folder: Path, warn: Warn = log) -> JsonObject:
     """Replace references to files in configuration data with the contents of the files.
 
     Raises:
-        ConfigError: A rubric, persona or reference document cannot be read. A prompt that cannot be read is
+        ConfigError: A topic, rubric, persona or document cannot be read. A prompt that cannot be read is
             replaced by the built-in one, with a warning.
     """
     readers: dict[str, Callable[[str, object], object]] = {
+        "topic": partial(_text, folder),
         **dict.fromkeys(PROMPTS, partial(_prompt, folder, warn)),
         "debaters.*.persona": partial(_persona, folder),
         "debaters.*.reference_documents.*": partial(_reference_document, folder),

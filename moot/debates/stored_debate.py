@@ -10,15 +10,7 @@ from langgraph.types import StateSnapshot
 from moot.asking.answer import DebateAnswer, answer_question, permissions_for_answer
 from moot.calls.concurrency import async_version, run_in_thread
 from moot.claims.claim_extraction import correct_event, merge_claims
-from moot.config import (
-    DebateConfig,
-    boundary,
-    can_interject,
-    debate_config,
-    differing_keys,
-    model_settings,
-    participants,
-)
+from moot.config import DebateConfig, boundary, debate_config, model_settings, participants
 from moot.config.stages import authorize, authorize_operator
 from moot.debates import continuation, found_claims
 from moot.debates.config_checks import check_config
@@ -147,11 +139,11 @@ class Debate:
         if not message:
             raise InputError("the interjection is empty: write a message")
         check_length(message)
-        if participants.SLUG.fullmatch(speaker) and not can_interject(speaker):
+        if participants.SLUG.fullmatch(speaker) and not participants.can_interject(speaker):
             raise InputError(
                 f"the speaker name {speaker!r} is reserved: use 'moderator', a debater's id or a guest's name"
             )
-        if not can_interject(speaker):
+        if not participants.can_interject(speaker):
             raise InputError(
                 f"speaker {speaker!r} is not a valid id: use at most 40 of the characters a-z, 0-9, - and _"
             )
@@ -331,7 +323,7 @@ class Debate:
     def differing_keys(self, config: DebateConfig) -> list[str]:
         """Return the dotted keys of all settings that differ between `config` and the debate."""
         stored, new = (model_settings.without_definitions(each.to_json()) for each in (self.config(), config))
-        return differing_keys(stored, new)
+        return debate_config.differing_keys(stored, new)
 
     def fork(
         self, *, after: int | None = None, name: str | None = None, without: str | None = None

@@ -7,8 +7,7 @@ from functools import cached_property
 from moot.calls.model_calls import CallGenerator, Hints
 from moot.config import DebateConfig, PanelJudge
 from moot.config.rubrics import Rubric
-from moot.judging import judge_prompt as judge_prompts
-from moot.judging import orders, response_schema
+from moot.judging import judge_prompt as judge_prompts, orders, response_schema
 from moot.judging.blinding import make_blinding
 from moot.judging.judge_spec import JudgeSpec, judge_config
 from moot.judging.panel import decision_of

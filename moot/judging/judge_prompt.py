@@ -1,7 +1,5 @@
 """Prompts for judges, in which each side of the debate gets an equal share of the tokens."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from moot.state.entries import is_passed, traits_of
-from moot.state.verdict import NO_WINNER, PanelVerdict, Verdict
+from moot.state.verdict import COUNT, NO_WINNER, PanelVerdict, Verdict
 from moot.text.plain_text import clip, count_noun
 
 DECISION_CHARS = 80
@@ -33,7 +33,7 @@ def shortcomings(
     names, lines = names or {}, []
     if verdict is None or verdict.get("placeholder"):
         return []
-    agreement = verdict.get("agreement", {})
+    agreement, counted = verdict.get("agreement", {}), verdict["judge"] == COUNT
     if failed := agreement.get("failed", 0):
         judged = agreement.get("judges", 0)
         lines.append(f"{judged} of {count_noun(judged + failed, 'judge')} gave a verdict.")
@@ -41,6 +41,8 @@ def shortcomings(
     if read and read["full"] < read["of"]:
         part = f", and {read['part']} in part" if read["part"] else ""
         lines.append(f"The judge read {read['full']} of {count_noun(read['of'], 'message')} in full{part}.")
+    if verdict["status"] == "ok" and not (verdict["decision"] or verdict["solution_markdown"] or counted):
+        lines.append("The judge gave no decision.")
     lines += _untested(verdict)
     for debater, name in names.items():
         turns = [each for each in transcript if each["speaker"] == debater and traits_of(each).ends_turn]

@@ -15,8 +15,7 @@ from pydantic import BaseModel
 
 from moot.calls.model_calls import INCOMPLETE, REPEATED, ModelCall, Reply, WireMessage
 from moot.config.model_settings import provider_of
-from moot.models import adapters, learning, reply_faults
-from moot.models import failures as model_failures
+from moot.models import adapters, failures as model_failures, learning, reply_faults
 from moot.models.attempt import STREAM_ENDED_EARLY, SpeakerModel
 from moot.models.endpoints import circuit_is_open, endpoint_slot, explanation, report_wait
 from moot.models.offline import LocalModel, ScriptedModel

@@ -23,8 +23,7 @@ from moot.models.adapters import Method
 from moot.models.failures import Backoff
 from moot.models.offline import CommandModel, OfflineModel, RecordedModel, check_command, check_recording
 from moot.models.usage import configured_price, list_price
-from moot.state import langgraph_internals, reducers
-from moot.state import settings as environment
+from moot.state import langgraph_internals, reducers, settings as environment
 from moot.state.entries import EntryUsage, JsonObject, ModelFacts
 from moot.state.errors import ConfigError, advise
 from moot.state.settings import redact, redact_urls, register_secret

@@ -15,14 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 from pydantic import BaseModel, ValidationError
 
 from moot.config.section import errors_in
-from moot.models.json_objects import (
-    MAX_CANDIDATES,
-    UnclosedObject,
-    folded_key,
-    object_end,
-    repaired_values,
-    valid_values,
-)
+from moot.models import json_objects
 from moot.prompts.templates import break_fence, without_frame
 from moot.state.entries import JsonObject, clean_text
 from moot.text.naming import meant_name
@@ -72,10 +65,10 @@ def parse_reply(
     fit = _Fit(schema, fence)
     error = "it is cut off at the token limit" if is_cut else ""
     sources: list[Iterator[object]] = (
-        [iter([dict(arguments)])] if arguments is not None else [valid_values(text)]
+        [iter([dict(arguments)])] if arguments is not None else [json_objects.valid_values(text)]
     )
     if arguments is None and not is_cut:
-        sources.append(repaired_values(text, fit.keys))
+        sources.append(json_objects.repaired_values(text, fit.keys))
     for source in sources:
         results: list[ParsedReply] = []
         for value in source:
@@ -89,7 +82,7 @@ def parse_reply(
         if results:
             return results[0]
     start = text.find("{")
-    is_open = start >= 0 and not object_end(text, start)
+    is_open = start >= 0 and not json_objects.object_end(text, start)
     return ParsedReply(error=error or ("its end is missing" if is_open else "it contains no JSON object"))
 
 
@@ -133,13 +126,13 @@ class _Fit:
         self.root = schema.model_json_schema()
         self.definitions: JsonObject = self.root.get("$defs", {})
         self.properties: JsonObject = self._node(self.root).get("properties", {})
-        self.keys = frozenset(map(folded_key, self.properties))
+        self.keys = frozenset(map(json_objects.folded_key, self.properties))
 
     def read(self, value: object) -> ParsedReply:
         """Return the reply in a JSON value, which may be in wrappers or a form that the schema flattens."""
         first: ParsedReply | None = None
         results: list[ParsedReply] = []
-        is_open = isinstance(value, UnclosedObject)
+        is_open = isinstance(value, json_objects.UnclosedObject)
         if type(value) is dict and (flattened := getattr(self.schema, "flattened", None)):
             value = flattened(value)
         for candidate in self._unwrapped(value, MAX_DEPTH):
@@ -159,9 +152,9 @@ class _Fit:
             if rows := self._rows(value):
                 yield rows
             else:
-                inner = value[:MAX_CANDIDATES]
+                inner = value[: json_objects.MAX_CANDIDATES]
         elif isinstance(value, dict):
-            known = {folded_key(key) for key in value} & self.keys
+            known = {json_objects.folded_key(key) for key in value} & self.keys
             if known or not value:
                 yield value
             inner = [] if self._is_whole(known) else list(value.values())
@@ -170,7 +163,7 @@ class _Fit:
 
     def _is_whole(self, known: set[str]) -> bool:
         fields = self.schema.model_fields.items()
-        required = {folded_key(name) for name, info in fields if info.is_required()}
+        required = {json_objects.folded_key(name) for name, info in fields if info.is_required()}
         return bool(known) and required <= known
 
     def _rows(self, value: Sequence[object]) -> JsonObject | None:
@@ -179,8 +172,8 @@ class _Fit:
             return None
         (name, node), *_ = self.properties.items()
         rows = self._node(self._node(node).get("items", {})).get("properties", {})
-        keys = {folded_key(key) for item in value if isinstance(item, dict) for key in item}
-        return {name: list(value)} if keys & set(map(folded_key, rows)) else None
+        keys = {json_objects.folded_key(key) for item in value if isinstance(item, dict) for key in item}
+        return {name: list(value)} if keys & set(map(json_objects.folded_key, rows)) else None
 
     def _validated(self, value: JsonObject, *, is_open: bool) -> ParsedReply:
         findings = _Findings()
@@ -332,10 +325,10 @@ def _inner_json(text: str) -> object:
 
 def _matching_keys(value: Mapping[str, object], names: Mapping[str, object]) -> dict[str, str]:
     """Return the schema's name of each key. An exact key is preferred to one in another case or style."""
-    by_fold = {folded_key(name): name for name in names}
+    by_fold = {json_objects.folded_key(name): name for name in names}
     matches = {key: key for key in value if key in names}
     for key in value:
-        name = by_fold.get(folded_key(key))
+        name = by_fold.get(json_objects.folded_key(key))
         if key not in matches and name is not None and name not in matches.values():
             matches[key] = name
     return matches
@@ -344,7 +337,9 @@ def _matching_keys(value: Mapping[str, object], names: Mapping[str, object]) -> 
 def _rows_of_map(value: Mapping[str, object], items: JsonObject) -> list[JsonObject] | None:
     """Return rows for a map from the first field of a row to its second, such as debaters to positions."""
     fields = list(items.get("properties", {}))
-    if len(fields) < 2 or {folded_key(key) for key in value} & set(map(folded_key, fields)):
+    if len(fields) < 2 or {json_objects.folded_key(key) for key in value} & set(
+        map(json_objects.folded_key, fields)
+    ):
         return None
     if all(isinstance(item, dict) for item in value.values()):
         return [{fields[0]: key, **item} for key, item in value.items() if isinstance(item, dict)]

@@ -19,15 +19,8 @@ from moot.config.memory_config import Budget
 from moot.prompts.templates import FENCE_TOKENS, break_fence, fenced, omitted_part, truncate_fenced
 from moot.state.conversation import MemoryKind, Omission, StateValues
 from moot.state.entries import Entry, entries_of, ids_in, memoize_by_identity
+from moot.text import tokens
 from moot.text.plain_text import break_template_tokens, clip, plain_line, sanitize_line
-from moot.text.tokens import (
-    REPLY_PRIMING,
-    SPARE_SHARE,
-    TokenCounter,
-    common_length,
-    message_tokens,
-    prompt_tokens,
-)
 
 PEOPLE = {
     "user": "The person who opened the debate",
@@ -121,14 +114,14 @@ def render_entry(entry: Entry, names: Mapping[str, str], fence: str, note: str =
 
 
 @memoize_by_identity(4096)
-def entry_tokens(entry: Entry, names: Mapping[str, str], fence: str, count: TokenCounter) -> int:
+def entry_tokens(entry: Entry, names: Mapping[str, str], fence: str, count: tokens.TokenCounter) -> int:
     """Count the tokens that a transcript entry uses in a prompt."""
-    return message_tokens(render_entry(entry, names, fence), count)
+    return tokens.message_tokens(render_entry(entry, names, fence), count)
 
 
-def cut_message(message: WireMessage, max_tokens: int, count: TokenCounter) -> WireMessage:
+def cut_message(message: WireMessage, max_tokens: int, count: tokens.TokenCounter) -> WireMessage:
     """Shorten a message to `max_tokens` tokens by cutting out the middle of its quoted text."""
-    overhead = message_tokens(message, count, content=0)
+    overhead = tokens.message_tokens(message, count, content=0)
     return {**message, "content": truncate_fenced(message["content"], max(1, max_tokens - overhead), count)}
 
 
@@ -195,7 +188,7 @@ def cut_block(
     section: str,
     message: WireMessage,
     max_tokens: int,
-    count: TokenCounter,
+    count: tokens.TokenCounter,
     *,
     label: str,
     priority: int = KEEP,
@@ -221,7 +214,7 @@ of the messages with these ids."""
 def truncate_blocks(
     blocks: Sequence[Block],
     budget: int,
-    count: TokenCounter,
+    count: tokens.TokenCounter,
     *,
     passages: Passages | None = None,
     reserved: int | None = None,
@@ -243,7 +236,7 @@ def truncate_blocks(
     """
     costs = [_cost(block.message, count) for block in blocks]
     full_costs = [
-        message_tokens(block.whole, count) if block.whole else cost
+        tokens.message_tokens(block.whole, count) if block.whole else cost
         for block, cost in zip(blocks, costs, strict=True)
     ]
     hidden = {i for i, block in enumerate(blocks) if block.priority == OMITTED_PRIORITY}
@@ -257,12 +250,12 @@ def truncate_blocks(
         index = max(shown_messages, key=lambda i: shown_messages[i][1])
         message, cost = shown_messages[index]
         short_message = cut_message(message, cost - excess, count)
-        short_cost = message_tokens(short_message, count)
+        short_cost = tokens.message_tokens(short_message, count)
         if short_cost >= cost:
             raise ValueError(f"the prompt's required messages do not fit in its budget of {budget} tokens")
         shown_messages[index] = short_message, short_cost
 
-    spare = int(budget * SPARE_SHARE)
+    spare = int(budget * tokens.SPARE_SHARE)
     growths: tuple[Growth, ...] = ("part", "whole") if reserved is None else ("part",)
     _fill_up(shown_messages, blocks, full_costs, budget - (reserved or 0), count, growths)
     if passages:
@@ -271,11 +264,11 @@ def truncate_blocks(
         cut_ids = {key for i in lacking for key in blocks[i].ids}
         parts = [*passages(max_tokens, {key for block in blocks for key in block.ids} - cut_ids)]
         for i in lacking if reserved is not None else ():
-            left = free - sum(message_tokens(part.message, count) for part in parts)
+            left = free - sum(tokens.message_tokens(part.message, count) for part in parts)
             if blocks[i].growth == "spare" and i in shown_messages and left >= spare:
                 parts += _rest_of(blocks[i], shown_messages[i][0], left, count)
         end = len(blocks) - 1
-        parts_costs = [message_tokens(part.message, count) for part in parts]
+        parts_costs = [tokens.message_tokens(part.message, count) for part in parts]
         blocks = [*blocks[:end], *parts, blocks[end]]
         full_costs = [*full_costs[:end], *parts_costs, full_costs[end]]
         shown_messages[end + len(parts)] = shown_messages.pop(end)
@@ -287,7 +280,7 @@ def truncate_blocks(
 
 def _free(shown_messages: Mapping[int, _Sized], budget: int) -> int:
     """Return the unused tokens of a prompt."""
-    return budget - REPLY_PRIMING - sum(cost for _, cost in shown_messages.values())
+    return budget - tokens.REPLY_PRIMING - sum(cost for _, cost in shown_messages.values())
 
 
 def _lacking(
@@ -302,8 +295,8 @@ def _lacking(
 
 
 @memoize_by_identity(512)  # many turns use the same messages of a window
-def _cost(message: WireMessage, count: TokenCounter) -> int:
-    return message_tokens(message, count)
+def _cost(message: WireMessage, count: tokens.TokenCounter) -> int:
+    return tokens.message_tokens(message, count)
 
 
 def _choose_dropped(blocks: Sequence[Block], costs: Sequence[int], budget: int) -> set[int]:
@@ -312,7 +305,7 @@ def _choose_dropped(blocks: Sequence[Block], costs: Sequence[int], budget: int) 
     Without them, the prompt fits in `budget` tokens. The least important and earliest blocks are dropped
     first, and whole groups at once.
     """
-    excess = REPLY_PRIMING + sum(costs) - budget
+    excess = tokens.REPLY_PRIMING + sum(costs) - budget
     dropped_indices: set[int] = set()
     if excess <= 0:
         return dropped_indices
@@ -344,7 +337,9 @@ def _group(blocks: Sequence[Block], index: int) -> set[int]:
     return {i for i, block in enumerate(blocks) if block.group == group and block.priority > KEEP}
 
 
-def _rest_of(block: Block, short_message: WireMessage, max_tokens: int, count: TokenCounter) -> list[Block]:
+def _rest_of(
+    block: Block, short_message: WireMessage, max_tokens: int, count: tokens.TokenCounter
+) -> list[Block]:
     """Return a block with what a message cuts out of its quoted text, or `[]`."""
     content = omitted_part(block.whole["content"] if block.whole else "", short_message["content"])
     message: WireMessage = {"role": "user", "content": content}
@@ -352,11 +347,11 @@ def _rest_of(block: Block, short_message: WireMessage, max_tokens: int, count: T
     return [replace(rest, message=_shortened(rest, max_tokens, count)[0])] if content else []
 
 
-def _shortened(block: Block, max_tokens: int, count: TokenCounter) -> _Sized:
+def _shortened(block: Block, max_tokens: int, count: tokens.TokenCounter) -> _Sized:
     """Return a block's full message in at most `max_tokens` tokens, and its cost."""
     cut = block.cut or (lambda limit: cut_message(block.whole or block.message, limit, count))
     message = cut(max_tokens)
-    return message, message_tokens(message, count)
+    return message, tokens.message_tokens(message, count)
 
 
 def _fill_up(
@@ -364,7 +359,7 @@ def _fill_up(
     blocks: Sequence[Block],
     full_costs: Sequence[int],
     budget: int,
-    count: TokenCounter,
+    count: tokens.TokenCounter,
     growths: Collection[Growth],
 ) -> None:
     """Use the remaining tokens to restore truncated and dropped blocks, most important first.
@@ -399,7 +394,7 @@ def _fill_up(
         ):
             continue
         else:
-            limits = zip(members, common_length(full_tokens, remaining), strict=True)
+            limits = zip(members, tokens.common_length(full_tokens, remaining), strict=True)
             restored = {i: _shortened(blocks[i], limit, count) for i, limit in limits}
         restored_tokens = sum(cost for _, cost in restored.values())
         if shown_tokens < restored_tokens <= remaining:
@@ -439,7 +434,7 @@ def _make_prompt(
     shown_blocks = [blocks[index] for index in sorted(shown_messages)]
     return Prompt(
         messages=tuple(shown_messages[index][0] for index in sorted(shown_messages)),
-        total_tokens=REPLY_PRIMING + sections.total(),
+        total_tokens=tokens.REPLY_PRIMING + sections.total(),
         budget=budget,
         sections=dict(sections),
         shown_ids=tuple(dict.fromkeys(key for block in shown_blocks for key in block.ids)),
@@ -464,7 +459,7 @@ PROBLEM_SHARE = 0.5
 
 
 def problem_block(
-    problem: str, budget: Budget, fence: str, count: TokenCounter, *, heading: str = "# Problem"
+    problem: str, budget: Budget, fence: str, count: tokens.TokenCounter, *, heading: str = "# Problem"
 ) -> Block:
     """Return the problem statement, truncated to its token limit, as a prompt block."""
     message: WireMessage = {"role": "user", "content": fenced(problem, fence, heading)}
@@ -481,14 +476,16 @@ def truncate_by_priority(
     blocks: Sequence[Block],
     turn_suffix: Block,
     budget: int,
-    count: TokenCounter,
+    count: tokens.TokenCounter,
 ) -> list[Block]:
     """Shorten the blocks of a prompt to fit in `budget` tokens.
 
     `shared_prefix` and `turn_suffix` stay whole. `blocks` share the remaining tokens, the lowest priority
     number first.
     """
-    remaining = budget - prompt_tokens([block.message for block in (*shared_prefix, turn_suffix)], count)
+    remaining = budget - tokens.prompt_tokens(
+        [block.message for block in (*shared_prefix, turn_suffix)], count
+    )
     fitted_blocks = list(blocks)
     for priority in sorted({block.priority for block in blocks}):
         indices = [index for index, block in enumerate(blocks) if block.priority == priority]
@@ -497,18 +494,18 @@ def truncate_by_priority(
         ):
             fitted_blocks[index] = block
         remaining -= sum(
-            message_tokens(fitted_blocks[index].message, count)
+            tokens.message_tokens(fitted_blocks[index].message, count)
             for index in indices
             if fitted_blocks[index].priority < OMITTED_PRIORITY
         )
     return [*shared_prefix, *fitted_blocks, turn_suffix]
 
 
-def truncate_evenly(blocks: Sequence[Block], remaining: int, count: TokenCounter) -> list[Block]:
+def truncate_evenly(blocks: Sequence[Block], remaining: int, count: tokens.TokenCounter) -> list[Block]:
     """Shorten the longest blocks to `remaining` tokens together. Too short ones are marked as omitted."""
-    costs = [message_tokens(block.message, count) for block in blocks]
+    costs = [tokens.message_tokens(block.message, count) for block in blocks]
     cut_blocks: list[Block] = []
-    for block, cost, cap in zip(blocks, costs, common_length(costs, remaining), strict=True):
+    for block, cost, cap in zip(blocks, costs, tokens.common_length(costs, remaining), strict=True):
         min_tokens = min(cost, MIN_BLOCK_TOKENS)
         if cap < min_tokens and block.priority != KEEP:
             block = replace(block, priority=OMITTED_PRIORITY)

@@ -11,20 +11,13 @@ from moot.judging.response_check import failed_verdict
 from moot.state import verdict as verdict_types
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry, is_passed, traits_of
-from moot.text.answers import (
-    ANSWER_WORDS,
-    answer_key,
-    option_of,
-    parse_confidence,
-    stated_answer,
-    stated_option,
-)
+from moot.text import answers as answer_text
 from moot.text.plain_text import break_template_tokens, clip, count_noun, quoted
 
 
 def answer_as_written(text: str) -> str:
     """Return the answer that a text states, or the whole text if it states none."""
-    return stated_answer(text) or " ".join(text.split())
+    return answer_text.stated_answer(text) or " ".join(text.split())
 
 
 def entry_answer(entry: Entry, config: DebateConfig, *, in_vote: bool = False) -> str:
@@ -34,13 +27,13 @@ def entry_answer(entry: Entry, config: DebateConfig, *, in_vote: bool = False) -
     a vote, it is as written, and a message of at most `ANSWER_WORDS` words may be an answer as a whole.
     """
     text, options = " ".join(entry["content"].split()), config.options
-    answer = entry.get("answer") or stated_option(entry["content"], options)
+    answer = entry.get("answer") or answer_text.stated_option(entry["content"], options)
     if in_vote and not answer:
-        answer = option_of(text, options) if options else text
-        return answer if options or len(text.split()) <= ANSWER_WORDS else ""
+        answer = answer_text.option_of(text, options) if options else text
+        return answer if options or len(text.split()) <= answer_text.ANSWER_WORDS else ""
     if in_vote or options:
         return answer
-    return answer_key(answer) if len(answer.split()) <= ANSWER_WORDS else ""
+    return answer_text.answer_key(answer) if len(answer.split()) <= answer_text.ANSWER_WORDS else ""
 
 
 def answer_form(config: DebateConfig) -> str:
@@ -48,7 +41,7 @@ def answer_form(config: DebateConfig) -> str:
     if config.options:
         options = quoted(map(break_template_tokens, config.options))
         return f"exactly one of {options}, or “{verdict_types.UNDECIDED}” if you cannot choose"
-    return f"your answer in at most {ANSWER_WORDS} words, without reasons"
+    return f"your answer in at most {answer_text.ANSWER_WORDS} words, without reasons"
 
 
 def with_answer_line(instruction: str, config: DebateConfig) -> str:
@@ -154,7 +147,7 @@ class AnswerBallot:
     @property
     def form(self) -> str:
         """Normalised form of the answer, used to compare ballots."""
-        return self.counts_as or answer_key(self.answer)
+        return self.counts_as or answer_text.answer_key(self.answer)
 
 
 def ballots_of_answers(answers: Sequence[verdict_types.FinalAnswer]) -> list[AnswerBallot]:
@@ -188,7 +181,7 @@ def ballots_of_entries(entries: Sequence[Entry], config: DebateConfig) -> list[A
                 AnswerBallot(
                     entry["speaker"],
                     answer,
-                    parse_confidence(text),
+                    answer_text.parse_confidence(text),
                     entry["model"],
                     "answer" in entry,
                     entry.get("counts_as", ""),

@@ -28,8 +28,7 @@ from moot.config import DebateConfig, boundary, debate_config
 from moot.config.stages import authorize, authorize_operator, requested_config
 from moot.models.endpoints import server_facts
 from moot.people import new_input_text
-from moot.runtime import background_loop, fitting, spending
-from moot.runtime import environment as environments
+from moot.runtime import background_loop, environment as environments, fitting, spending
 from moot.runtime.context import NodeFunction, node_context
 from moot.runtime.telemetry import call_span, note_recovered, step_span
 from moot.state import conversation

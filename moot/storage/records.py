@@ -25,8 +25,7 @@ from moot.state.conversation import StateValues
 from moot.state.entries import JsonObject, memoize_by_identity
 from moot.state.errors import DebateExists, InputError, StorageError, option
 from moot.state.settings import is_postgres, sqlite_path
-from moot.storage import failed_runs, inbox
-from moot.storage import journal as journals
+from moot.storage import failed_runs, inbox, journal as journals
 from moot.storage.catalogue import Catalogue, DebateRow, ResultTable, check_name, thread_id_of
 from moot.storage.leases import Lease, Leases
 from moot.storage.rate_limiter import Budgets, RateLimiter

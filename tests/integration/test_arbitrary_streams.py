@@ -7,8 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from tests.support.json_values import json_paths, json_values, replace_values
 from tests.support.model_bench import TURN_CALL, ModelBench

@@ -58,8 +58,7 @@ ANSWERS = {"How many wheels": "It has four.\nAnswer: 4", "How many doors": "Answ
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # warnings of Inspect and the packages that it imports
 def test_inspect_runs_and_scores_debates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from inspect_ai import Task
-    from inspect_ai import eval as run_eval
+    from inspect_ai import Task, eval as run_eval
     from inspect_ai.dataset import Sample
 
     from moot.plugins.evals import inspect_solver

@@ -6,8 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from moot.claims.claim_extraction import ClaimExtraction, find_quotation, inside_quotation
 from moot.claims.crux_cards import at_a_glance, findings_text

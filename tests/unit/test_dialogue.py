@@ -8,8 +8,7 @@ from functools import cache
 from typing import Any, cast
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from moot.calls.model_calls import Reply
 from moot.claims.crux_cards import make_room

@@ -6,8 +6,7 @@ import time
 import unicodedata
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from moot.text.plain_text import clip, excerpt, plain_line, sanitize_line
 from moot.text.terms import split_sentences

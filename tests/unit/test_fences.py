@@ -12,8 +12,7 @@ from time import thread_time
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 

@@ -56,7 +56,8 @@ def _value_at(data: Any, place: tuple[str, ...]) -> Any:
 @pytest.mark.parametrize("place", PLACES, ids=".".join)
 def test_a_promised_file_is_read_beside_the_configuration(tmp_path: Path, place: tuple[str, ...]) -> None:
     (tmp_path / "mine.md").write_text("Mind the doors.", encoding="utf-8")
-    value = _value_at(read_config(_config_file(tmp_path, place, "@mine.md")).to_json(), place)
+    config = read_config(_config_file(tmp_path, place, "@mine.md"))
+    value = _value_at(config.model_dump(mode="json"), place)
     assert (value["text"] if isinstance(value, dict) else value) == "Mind the doors."
 
 

@@ -10,8 +10,7 @@ from typing import Any
 
 import krippendorff
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from langgraph.checkpoint.memory import InMemorySaver
 
 from moot.calls.model_calls import ModelCall, Reply
@@ -164,7 +163,9 @@ def test_a_failed_judge_leaves_the_decision_to_the_others() -> None:
     assert assessment.decision["winner"] == "ann"
     assert [verdict["status"] for verdict in assessment.verdicts] == ["ok", "failed", "ok"]
     assert assessment.decision["agreement"]["judges"] == 2
-    assert shortcomings(assessment.decision) == ["2 of 3 judges gave a verdict."]
+    lacks = ["2 of 3 judges gave a verdict.", "The judge gave no decision."]
+    assert shortcomings(assessment.decision) == lacks
+    assert shortcomings({**assessment.decision, "decision": "Go."}) == lacks[:1]
 
 
 def test_half_of_a_panel_makes_no_decision() -> None:

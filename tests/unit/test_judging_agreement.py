@@ -8,8 +8,7 @@ from math import isclose, sqrt
 import krippendorff
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from moot.judging.orders import (
     Level,

@@ -8,8 +8,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from moot.judging.blinding import SOMEONE, Blinding, is_everyday, make_blinding
 

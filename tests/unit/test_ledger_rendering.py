@@ -9,8 +9,7 @@ from functools import partial
 from typing import Any, cast
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from moot.claims.blackboard import render_blackboard
 from moot.claims.claim_extraction import correct_event

@@ -10,8 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import product
-from re import _constants as sre  # type: ignore[attr-defined]  # the parser of `re`, undocumented
-from re import _parser  # type: ignore[attr-defined]  # likewise
+from re import _constants as sre, _parser  # type: ignore[attr-defined]  # the parser of `re`, undocumented
 from types import ModuleType
 from typing import Any
 

@@ -6,8 +6,7 @@ from itertools import groupby, pairwise
 from typing import Any, cast
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from moot.calls.model_calls import Reply
 from moot.config import DebateConfig

@@ -262,7 +262,7 @@ def test_positions_over_time_name_the_claim_but_not_a_proposal() -> None:
         debate_document(topic=TOPIC, config=people, blackboard=board_document(state), verdict=None)
     )
     lines = [line for line in text.splitlines() if line.startswith("1. During the debate")]
-    named = [line for line in lines if "on “Statement p009”: from “joost asserts” to “joost denies”" in line]
+    named = [line for line in lines if "on “Statement p009”, from “joost asserts” to “joost denies”" in line]
     assert len(named) == 1
     assert not any("version p001”:" in line for line in lines)
 

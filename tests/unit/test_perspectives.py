@@ -4,8 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from moot.api import open_debates
 from moot.calls.model_calls import CallGenerator, ModelCall, Reply, gather_calls

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 from langgraph.checkpoint.memory import InMemorySaver
 
 from moot.calls.model_calls import ModelCall, Reply

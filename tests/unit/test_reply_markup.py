@@ -6,8 +6,7 @@ import itertools
 from time import thread_time
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from moot.models.attempt import content_parts, reasoning_field
 from moot.models.reply_markup import TEMPLATE_TOKENS, ReplyFilter, split_reply

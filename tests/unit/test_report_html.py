@@ -9,8 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from moot.documents import DebateDocument, board_document
 from moot.reports import render_brief, render_brief_html, render_html, render_markdown

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from moot.retrieval import EvidenceIndex, read_question
 from moot.retrieval.index import Postings

@@ -1,5 +1,4 @@
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from moot.retrieval import EvidenceIndex, MemoryItem, MemoryItems, rank, retrieve
 from moot.retrieval.memories import MAX_MEMORY_CANDIDATES, MAX_PER_TERM

@@ -2,8 +2,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from langchain_core.embeddings import Embeddings
 
 from moot.retrieval import EvidenceIndex, MessageVectors, concentration, probabilities, read_question

@@ -10,8 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import get_args
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from moot.memory.summarizers.rule_based import SummaryPoints, empty, fold, layout_points, render
 from moot.state.entries import Entry, EntryKind, make_entry

@@ -1,8 +1,7 @@
 """Search terms of a text, and search that ignores case."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from moot.text.plain_text import positions_ignoring_case
 from moot.text.terms import MAX_WORD, jaccard_similarity, question_terms, split_sentences, terms

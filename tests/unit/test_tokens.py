@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 import tiktoken_ext.openai_public
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from moot.state.errors import ConfigError
 from moot.text.tokens import (

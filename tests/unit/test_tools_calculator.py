@@ -5,8 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from moot.plugins.tools.calculator import MAX_CHARS, Calculator, evaluate, value_text
 from moot.tools.tool import ToolContext, ToolFailed, run_tool

@@ -1,8 +1,7 @@
 """Titles of debates: the question in a topic, or the judge's wording of it."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from moot.text.terms import question_in, title_of
 

@@ -10,8 +10,7 @@ import time
 from contextlib import suppress
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from moot.importers import (
     ParsedMessage,

@@ -3,8 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from moot.config.memory_config import MemoryConfig
 from moot.memory.window import WindowLimits, compact, shown_message, window_message, window_start

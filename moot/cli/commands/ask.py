@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from moot.cli import databases, inputs, terminal
-from moot.cli import options as shared
+from moot.cli import databases, inputs, options as shared, terminal
 from moot.cli.group import command, is_question
 from moot.config.model_settings import OFFLINE, is_built_in
 from moot.state.entries import traits_of

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 from typer import Argument, Option, confirm
 
-from moot.cli import databases, inputs
-from moot.cli import options as shared
+from moot.cli import databases, inputs, options as shared
 from moot.cli.group import command
 from moot.cli.terminal import acknowledge
 from moot.config import INTERJECTION_SPEAKERS, DebateConfig, slug

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Exit, Option
 
-from moot.cli import databases, inputs, terminal
-from moot.cli import options as shared
+from moot.cli import databases, inputs, options as shared, terminal
 from moot.cli.group import command
 from moot.config.config_files import make_config
 from moot.judging.panel import RULES

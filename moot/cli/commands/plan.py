@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from moot.cli import options as shared
-from moot.cli import terminal
+from moot.cli import options as shared, terminal
 from moot.cli.group import command
 from moot.cli.inputs import read_context, read_topic, warn_of_ignored_length
 from moot.state.entries import JsonObject

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Exit, Option
 
-from moot.cli import inputs, terminal
-from moot.cli import options as shared
+from moot.cli import inputs, options as shared, terminal
 from moot.cli.databases import open_database, open_stored_debate
 from moot.cli.group import command
 from moot.config import DebateConfig

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Exit, Option
 
-from moot.cli import options as shared
-from moot.cli import terminal
+from moot.cli import options as shared, terminal
 from moot.cli.commands.plan import print_plan
 from moot.cli.commands.setup import setup as run_setup
 from moot.cli.databases import open_database

@@ -58,8 +58,7 @@ def audit(
     the repeated turns beside the original turns.
     """
     from moot.cli import show_parts
-    from moot.debates.prompt_reconstruction import audit as memory_costs
-    from moot.debates.prompt_reconstruction import replay_without
+    from moot.debates.prompt_reconstruction import audit as memory_costs, replay_without
 
     if (without is None) != (turns is None):
         raise InputError("--replay-without and --turns must be used together: give both")

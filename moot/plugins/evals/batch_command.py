@@ -13,8 +13,7 @@ from rich.live import Live
 from rich.text import Text
 from typer import Argument, Exit, Option
 
-from moot.cli import options as shared
-from moot.cli import terminal
+from moot.cli import options as shared, terminal
 from moot.cli.databases import open_database, open_queue
 from moot.cli.group import command
 from moot.cli.live import spent_text

@@ -6,8 +6,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from moot.cli import databases, terminal
-from moot.cli import options as shared
+from moot.cli import databases, options as shared, terminal
 from moot.cli.group import command
 from moot.state.errors import InputError
 

@@ -13,8 +13,7 @@ from rich.padding import Padding
 from rich.text import Text
 from typer import Argument, Exit, Option
 
-from moot.cli import databases, inputs, live, terminal
-from moot.cli import options as shared
+from moot.cli import databases, inputs, live, options as shared, terminal
 from moot.cli.group import Interrupted, command, ignore_interrupts, new_app
 from moot.cli.terminal import json_text
 from moot.config import DebateConfig

@@ -9,16 +9,8 @@ from statistics import fmean
 
 from typing_extensions import TypedDict
 
+from moot.plugins.evals import items as item_sets
 from moot.plugins.evals.arms import VERSUS, Arm
-from moot.plugins.evals.items import (
-    ItemSet,
-    Majority,
-    PairItem,
-    QuestionItem,
-    gold_answer,
-    majority,
-    read_answer,
-)
 from moot.state.entries import JsonObject, tokens_of
 from moot.state.errors import DebateNotFound, InputError
 from moot.state.verdict import TIE
@@ -30,7 +22,7 @@ class EvaluationRecord:
     """The record of an evaluation, with its items, compared configurations and settings."""
 
     name: str
-    items: ItemSet
+    items: item_sets.ItemSet
     arms: tuple[Arm, ...]
     seeds: int
     """Number of times that each configuration answers each item. Every time uses another random seed."""
@@ -249,7 +241,7 @@ def _to_json(evaluation: EvaluationRecord) -> JsonObject:
 
 def _from_json(data: JsonObject) -> EvaluationRecord:
     item_set = data["set"]
-    items = ItemSet.from_json(item_set["name"], item_set["kind"], item_set["items"])
+    items = item_sets.ItemSet.from_json(item_set["name"], item_set["kind"], item_set["items"])
     arms = tuple(Arm.from_json(row) for row in data["arms"])
     return EvaluationRecord(data["name"], items, arms, data["seeds"], data["created_at"], data["judge"])
 
@@ -331,19 +323,21 @@ class ScoredEvaluation:
 
     def _score(self, outcome: ItemOutcome) -> AnswerScore | None:
         item = self.items[outcome.item]
-        if isinstance(item, PairItem):
+        if isinstance(item, item_sets.PairItem):
             scores_by_order = tuple(float(winner == item.better) for winner in outcome.winners)
             return (
                 AnswerScore(outcome, fmean(scores_by_order), scores_by_order=scores_by_order)
                 if scores_by_order
                 else None
             )
-        if not isinstance(item, QuestionItem) or item.graded_by == "comparison":
+        if not isinstance(item, item_sets.QuestionItem) or item.graded_by == "comparison":
             return None
         if item.graded_by == "reference":
             return None if outcome.grade is None else AnswerScore(outcome, outcome.grade, outcome.texts[0])
-        answer = majority(outcome.texts, item).answer
-        return AnswerScore(outcome, float(answer is not None and answer == gold_answer(item)), answer)
+        answer = item_sets.majority(outcome.texts, item).answer
+        return AnswerScore(
+            outcome, float(answer is not None and answer == item_sets.gold_answer(item)), answer
+        )
 
     def by_item(self, arm: str) -> dict[str, float]:
         """Return the mean score of the configuration `arm` on each evaluation item.
@@ -381,18 +375,23 @@ class ScoredEvaluation:
         totals: dict[int, list[int]] = {}
         for outcome in graded_outcomes:
             item, gold = self._question(outcome.item), self._gold(outcome.item)
-            answers = {debater: read_answer(text, item) for debater, text in outcome.rounds[0].items()}
+            answers = {
+                debater: item_sets.read_answer(text, item) for debater, text in outcome.rounds[0].items()
+            }
             for number, texts in enumerate(outcome.rounds[1:], start=1):
                 total = totals.setdefault(number, [0, 0, 0])
                 for debater, text in texts.items():
-                    answer_before, answer_after = answers.get(debater), read_answer(text, item)
+                    answer_before, answer_after = answers.get(debater), item_sets.read_answer(text, item)
                     if answer_before is not None and answer_after is not None:
                         total[0] += answer_before == gold != answer_after
                         total[1] += answer_before != gold == answer_after
                         total[2] += 1
                     answers[debater] = answer_after if answer_after is not None else answer_before
             last_texts = {debater: texts[debater] for texts in outcome.rounds for debater in texts}
-            votes = [majority(list(texts.values()), item).answer for texts in (outcome.rounds[0], last_texts)]
+            votes = [
+                item_sets.majority(list(texts.values()), item).answer
+                for texts in (outcome.rounds[0], last_texts)
+            ]
             if None not in votes:
                 comparisons += 1
                 vote_changes += votes[0] != votes[1]
@@ -410,7 +409,9 @@ class ScoredEvaluation:
             for outcome in self.outcomes[arm.name]:
                 if len(outcome.rounds[0] if outcome.rounds else ()) > 1 and self._gold(outcome.item):
                     texts = list(outcome.rounds[0].values())
-                    levels[outcome.item, outcome.seed] = _level(majority(texts, self._question(outcome.item)))
+                    levels[outcome.item, outcome.seed] = _level(
+                        item_sets.majority(texts, self._question(outcome.item))
+                    )
             if levels:
                 return arm.name, levels
         return "", {}
@@ -424,7 +425,7 @@ class ScoredEvaluation:
         for outcome in (each for arm_outcomes in self.outcomes.values() for each in arm_outcomes):
             gold = self._gold(outcome.item)
             for each in outcome.stated if gold is not None else ():
-                is_right = read_answer(each["answer"], self._question(outcome.item)) == gold
+                is_right = item_sets.read_answer(each["answer"], self._question(outcome.item)) == gold
                 confidences[each["model"]].append((each["confidence"], is_right))
         return dict(sorted(confidences.items()))
 
@@ -447,7 +448,8 @@ class ScoredEvaluation:
         points = []
         for answers in range(1, 1 + min((len(each.texts) for each in outcomes), default=0)):
             right = [
-                majority(each.texts[:answers], self._question(each.item)).answer == self._gold(each.item)
+                item_sets.majority(each.texts[:answers], self._question(each.item)).answer
+                == self._gold(each.item)
                 for each in outcomes
             ]
             shares = [answers / len(each.texts) for each in outcomes]
@@ -456,17 +458,21 @@ class ScoredEvaluation:
             points.append((answers, fmean(right), tokens, cost))
         return points
 
-    def _question(self, item: str) -> QuestionItem:
+    def _question(self, item: str) -> item_sets.QuestionItem:
         question = self.items[item]
-        assert isinstance(question, QuestionItem)  # noqa: S101  # only questions have answers
+        assert isinstance(question, item_sets.QuestionItem)  # noqa: S101  # only questions have answers
         return question
 
     def _gold(self, item: str) -> str | None:
         evaluation_item = self.items[item]
-        return gold_answer(evaluation_item) if isinstance(evaluation_item, QuestionItem) else None
+        return (
+            item_sets.gold_answer(evaluation_item)
+            if isinstance(evaluation_item, item_sets.QuestionItem)
+            else None
+        )
 
 
-def _level(first: Majority) -> str:
+def _level(first: item_sets.Majority) -> str:
     if first.agreement == 1:
         return "all agree"
     return "majority" if first.agreement > 0.5 else "no majority"

@@ -21,8 +21,7 @@ from moot.config.config_files import make_config, with_settings
 from moot.config.model_settings import is_built_in
 from moot.debates.config_checks import check_config, check_judges
 from moot.judging.panel import winning_side
-from moot.plugins.evals import items as eval_items
-from moot.plugins.evals import planned_debates
+from moot.plugins.evals import items as eval_items, planned_debates
 from moot.plugins.evals.arms import MAX_ANSWERS, VERSUS, Arm, Meeting, meetings
 from moot.plugins.evals.results import EvaluationRecord, Evaluations, ItemOutcome, StatedConfidence
 from moot.runtime.run_node import JournalPosition, run_to_end

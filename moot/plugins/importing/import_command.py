@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Argument, Option, prompt
 
-from moot.cli import databases, inputs, terminal
-from moot.cli import options as shared
+from moot.cli import databases, inputs, options as shared, terminal
 from moot.cli.group import command
 from moot.config import RESERVED_IDS
 from moot.state.entries import JsonMapping, message_count, traits_of

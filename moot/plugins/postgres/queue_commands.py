@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from moot.cli import options as shared
-from moot.cli import terminal
+from moot.cli import options as shared, terminal
 from moot.cli.databases import open_catalogue, open_database, present_records, queue_url
 from moot.cli.group import command, new_app
 from moot.state.errors import InputError

@@ -21,8 +21,14 @@ from moot.state.errors import DebateBusy, ModelError, MootError, StorageError
 from moot.state.settings import redact_urls, require_extra
 
 with require_extra("queue", "a queue of debates"):
-    from procrastinate import App, BaseRetryStrategy, JobContext, PsycopgConnector, RetryDecision
-    from procrastinate import exceptions as queue_errors
+    from procrastinate import (
+        App,
+        BaseRetryStrategy,
+        JobContext,
+        PsycopgConnector,
+        RetryDecision,
+        exceptions as queue_errors,
+    )
     from procrastinate.job_context import AbortReason
     from procrastinate.jobs import Job as Entry
     from procrastinate.worker import Worker

@@ -42,8 +42,7 @@ from moot.text.tokens import counter, truncate_end
 if TYPE_CHECKING or not MCP_1:
     from mcp.server.mcpserver import Context, MCPServer
 else:
-    from mcp.server.fastmcp import Context
-    from mcp.server.fastmcp import FastMCP as MCPServer
+    from mcp.server.fastmcp import Context, FastMCP as MCPServer
 
 INSTRUCTIONS = (
     "Moot has language models argue a question, a design or a decision, and a judge decide it. `debate` "

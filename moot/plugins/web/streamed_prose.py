@@ -52,7 +52,7 @@ def _settled_chars(text: str) -> int:
     fences = [match.start() for match in _FENCE.finditer(text)]
     end = fences[-1] if len(fences) % 2 else len(text)  # a code block that is still open
     inside = list(zip(fences[::2], fences[1::2], strict=False))
-    for match in reversed(list(re.finditer(r"\n\s*\n(?=\S)", text[:end]))):
+    for match in reversed(list(re.finditer(r"\n[^\S\n]*\n(?=\S)", text[:end]))):
         if not any(first < match.start() < last for first, last in inside):
             return match.end()
     if len(text) > MAX_OPEN_CHARS and not fences:

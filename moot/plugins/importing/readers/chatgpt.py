@@ -3,14 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from moot.importers import LeftOut, ParsedMessage, ParsedTranscript, Reader, Source, choose_conversation
-from moot.plugins.importing.message_objects import (
-    INSTRUCTIONS,
-    JsonDict,
-    conversations_of,
-    first_text,
-    readable_time,
-    text_of,
-)
+from moot.plugins.importing import message_objects
 
 _LEFT_OUT = {
     "code": "tool call",
@@ -26,10 +19,10 @@ _LEFT_OUT = {
 
 
 def _read(source: Source) -> ParsedTranscript | None:
-    conversations = conversations_of(source.json, _is_conversation)
+    conversations = message_objects.conversations_of(source.json, _is_conversation)
     if not conversations:
         return None
-    titles = [first_text(each, ("title", "conversation_id", "id")) for each in conversations]
+    titles = [message_objects.first_text(each, ("title", "conversation_id", "id")) for each in conversations]
     conversation = choose_conversation(conversations, titles, source)
     left_out, branch = LeftOut(), _branch(conversation)
     mapping = conversation["mapping"]
@@ -40,7 +33,7 @@ def _read(source: Source) -> ParsedTranscript | None:
         for node in branch
         if isinstance(raw := node.get("message"), dict) and (message := _message(raw, left_out))
     ]
-    return ParsedTranscript(messages, first_text(conversation, ("title",)), left_out=left_out)
+    return ParsedTranscript(messages, message_objects.first_text(conversation, ("title",)), left_out=left_out)
 
 
 def _is_conversation(value: object) -> bool:
@@ -52,13 +45,13 @@ def _is_conversation(value: object) -> bool:
     )
 
 
-def _branch(conversation: JsonDict) -> Sequence[JsonDict]:
+def _branch(conversation: message_objects.JsonDict) -> Sequence[message_objects.JsonDict]:
     """Return the nodes from the root to the current node, or to the last node if none is current."""
     mapping = conversation["mapping"]
     assert isinstance(mapping, dict)  # noqa: S101  # a conversation has one
     current = conversation.get("current_node")
     key: object = current if isinstance(current, str) and current in mapping else _newest_leaf(mapping)
-    nodes: list[JsonDict] = []
+    nodes: list[message_objects.JsonDict] = []
     seen = set[object]()
     while isinstance(key, str) and key in mapping and key not in seen:
         seen.add(key)
@@ -67,7 +60,7 @@ def _branch(conversation: JsonDict) -> Sequence[JsonDict]:
     return nodes[::-1]
 
 
-def _newest_leaf(mapping: Mapping[str, JsonDict]) -> str:
+def _newest_leaf(mapping: Mapping[str, message_objects.JsonDict]) -> str:
     """Return the node without replies whose message is the newest, or the last such node."""
     parents = {node.get("parent") for node in mapping.values() if isinstance(node.get("parent"), str)}
 
@@ -80,31 +73,33 @@ def _newest_leaf(mapping: Mapping[str, JsonDict]) -> str:
     return max(reversed(leaves), key=created)
 
 
-def _has_text(node: JsonDict) -> bool:
+def _has_text(node: message_objects.JsonDict) -> bool:
     message = node.get("message")
     author = message.get("author") if isinstance(message, dict) else None
     return isinstance(author, dict) and author.get("role") in ("user", "assistant")
 
 
-def _message(raw: JsonDict, left_out: LeftOut) -> ParsedMessage | None:
+def _message(raw: message_objects.JsonDict, left_out: LeftOut) -> ParsedMessage | None:
     author, content, metadata = raw.get("author"), raw.get("content"), raw.get("metadata")
-    role = first_text(author, ("role",)) if isinstance(author, dict) else ""
+    role = message_objects.first_text(author, ("role",)) if isinstance(author, dict) else ""
     if not isinstance(content, dict) or not role:
         return None
     kind = _LEFT_OUT.get(str(content.get("content_type")), "")
     hidden = isinstance(metadata, dict) and metadata.get("is_visually_hidden_from_conversation") is True
-    if role in INSTRUCTIONS or hidden:
+    if role in message_objects.INSTRUCTIONS or hidden:
         kind = "system message"
     elif role == "tool":
         kind = "tool result"
     elif raw.get("recipient") not in (None, "", "all"):
         kind = "tool call"
-    text = text_of(content.get("parts", content.get("text")), "the message", message_left_out := LeftOut())
+    text = message_objects.text_of(
+        content.get("parts", content.get("text")), "the message", message_left_out := LeftOut()
+    )
     if kind:
         left_out[kind] += bool(text.strip()) or kind not in ("system message",)
         return None
     left_out.update(message_left_out)
-    return ParsedMessage(role, text, readable_time(raw.get("create_time")))
+    return ParsedMessage(role, text, message_objects.readable_time(raw.get("create_time")))
 
 
 READER = Reader("ChatGPT export", "json", _read)

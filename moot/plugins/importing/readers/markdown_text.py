@@ -12,14 +12,7 @@ from markdown_it.token import Token
 from moot.importers import LeftOut, ParsedMessage, ParsedTranscript, Source
 from moot.plugins.importing.dates import CLOCK
 from moot.plugins.importing.names import is_label, is_name, why_implausible
-from moot.plugins.importing.readers.speaker_lines import (
-    HEAD,
-    SpeakerLines,
-    implausible,
-    messages_under,
-    read_plain_text,
-    speaker_lines,
-)
+from moot.plugins.importing.readers import speaker_lines as line_reader
 from moot.state.errors import InputError
 from moot.text.plain_text import quoted
 
@@ -53,16 +46,18 @@ def read_markdown(source: Source, *, checked: bool) -> ParsedTranscript:
     blocks = _blocks(source.text)
     heads = _heads(blocks, source.lines, checked=checked)
     if not heads:
-        return read_plain_text(source, checked=checked)
+        return line_reader.read_plain_text(source, checked=checked)
     borders = _separators(blocks, source.lines, heads)
     left_out = LeftOut({"heading or rule": len(borders)} if borders else {})
     if footer := _footer(blocks, source.lines):
         borders.append(footer)
         left_out["footer"] += 1
-    transcript = messages_under(source.lines, heads, borders)
+    transcript = line_reader.messages_under(source.lines, heads, borders)
     left_out.update(transcript.left_out)
     if checked and (reason := why_implausible(transcript.messages)):
-        raise InputError(implausible(reason, transcript.messages).replace("--format txt", "--format md"))
+        raise InputError(
+            line_reader.implausible(reason, transcript.messages).replace("--format txt", "--format md")
+        )
     return replace(transcript, messages=_unquoted(transcript.messages), left_out=left_out)
 
 
@@ -73,7 +68,7 @@ def _blocks(text: str) -> list[Token]:
     return parser.parse(text)
 
 
-def _heads(blocks: Sequence[Token], lines: Sequence[str], *, checked: bool) -> SpeakerLines:
+def _heads(blocks: Sequence[Token], lines: Sequence[str], *, checked: bool) -> line_reader.SpeakerLines:
     """Return the messages by the lines that start them.
 
     Raises:
@@ -140,7 +135,7 @@ def _footer(blocks: Sequence[Token], lines: Sequence[str]) -> int:
     return rules[-1] if is_footer else 0
 
 
-def _separators(blocks: Sequence[Token], lines: Sequence[str], heads: SpeakerLines) -> list[int]:
+def _separators(blocks: Sequence[Token], lines: Sequence[str], heads: line_reader.SpeakerLines) -> list[int]:
     """Return the headings and rules after which the next message begins. Others are part of a message."""
     starts = {token.map[0] for token in blocks if token.type in ("heading_open", "hr") and token.map}
     first, separators, is_open = min(heads), list[int](), True
@@ -170,7 +165,7 @@ def is_listed(lines: Sequence[str]) -> bool:
 
     The names are bold, and no other line starts with a name and a colon.
     """
-    return any(map(BOLD_LIST_ITEM.match, lines)) and not speaker_lines(lines)
+    return any(map(BOLD_LIST_ITEM.match, lines)) and not line_reader.speaker_lines(lines)
 
 
 def is_markdown(lines: Sequence[str]) -> bool:
@@ -188,7 +183,9 @@ def is_markdown(lines: Sequence[str]) -> bool:
     )
 
 
-def _bold_lines(form: re.Pattern[str], lines: Sequence[str], fenced_lines: Container[int]) -> SpeakerLines:
+def _bold_lines(
+    form: re.Pattern[str], lines: Sequence[str], fenced_lines: Container[int]
+) -> line_reader.SpeakerLines:
     is_whole_line = form is BOLD_LINE
     return {
         index: _message(_head_of(match), match["text"])
@@ -208,7 +205,7 @@ def _head_of(match: re.Match[str]) -> str:
 
 def _message(head: str, text: str) -> ParsedMessage:
     """Read a message's speaker and time from a Markdown heading or bold name."""
-    match = re.fullmatch(HEAD, head.strip())
+    match = re.fullmatch(line_reader.HEAD, head.strip())
     if match is None:
         return ParsedMessage(head, text)
     return ParsedMessage(match["name"], text, match["before"] or match["after"] or "")
