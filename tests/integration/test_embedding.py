@@ -117,7 +117,7 @@ def test_a_tool_returns_a_short_verdict_and_the_id_of_the_stored_debate(tmp_path
     database = str(tmp_path / "moot.sqlite")
     tool = debate_tool(SHORT, database=database, environment=FakeModel(wordy).environment())
     text = tool.invoke({"question": TOPIC})
-    assert text.startswith("**A tie**")
+    assert text.startswith("The judge gave no decision.\n\n**A tie**")
     assert 80 < counter()(text) <= 300
     with open_debates(database) as debates:
         assert debates.get(text.split()[-1]).row.turns == 2
