@@ -197,6 +197,9 @@ class DebateTable:
 BUSY_TIMEOUT_S = 30.0
 """Maximum number of seconds that a write waits while another connection locks the database."""
 
+SMALL_FILE_LIMIT = 2**30
+"""Limit for the size of a file, in bytes, below which a failed write is blamed on it. The longest debates
+need less."""
 DISK_FULL = "the disk is full: free some space"
 _LOCKED = "another program has locked it: close this program, or wait"
 _ADVICE = {
@@ -211,6 +214,9 @@ _ADVICE = {
 }
 
 
+_UNWRITABLE = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR)
+
+
 def storage_error(error: sqlite3.Error) -> StorageError:
     """Convert an SQLite error to a `StorageError` with advice for the user."""
     return StorageError(f"the database failed ({error}){_remedy(error)}")
@@ -218,8 +224,16 @@ def storage_error(error: sqlite3.Error) -> StorageError:
 
 def _remedy(error: sqlite3.Error) -> str:
     """Return advice on how to fix an SQLite error, starting with a colon, or `""` if there is none."""
-    words = _ADVICE.get(_code(error))
+    words, largest = _ADVICE.get(_code(error)), _largest_file()
+    if _code(error) in _UNWRITABLE and largest is not None and largest < SMALL_FILE_LIMIT:
+        words = f"files may have {largest // 1024} KiB here: raise `ulimit -f`, and resume the debate"
     return f": {words.format(db=option('db', 'database'))}" if words else ""
+
+
+def _largest_file() -> int | None:
+    """Return the process's limit for the size of a file in bytes, or `None` if there is no limit."""
+    largest = resource.getrlimit(resource.RLIMIT_FSIZE)[0] if resource else -1
+    return None if resource is None or largest == resource.RLIM_INFINITY else largest
 
 
 def _code(error: sqlite3.Error) -> int:
@@ -340,12 +354,12 @@ class SqliteSql(Sql):
             return
         # A value is written to the log and to the database.
         space, files = shutil.disk_usage(self._file.parent).free // 2, (self._file, f"{self._file}-wal")
-        if resource is not None:
-            largest, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
-            used = max(os.path.getsize(each) for each in files if os.path.exists(each))
-            space = space if largest == resource.RLIM_INFINITY else min(space, largest - used)
+        advice = DISK_FULL
+        if (largest := _largest_file()) is not None:
+            left = largest - max(os.path.getsize(each) for each in files if os.path.exists(each))
+            space, advice = min(space, left), advice if space <= left else "raise the limit `ulimit -f`"
         if space < size:
-            raise StorageError(f"the database needs {size // 1024} KiB for the next replies: {DISK_FULL}")
+            raise StorageError(f"the database needs {size // 1024} KiB for the next replies: {advice}")
 
     @override
     def close(self) -> None:
@@ -415,8 +429,7 @@ def _switch_to_wal(connection: sqlite3.Connection) -> None:
 
 def _is_only_unwritable(path: Path, error: sqlite3.Error) -> bool:
     """Return True if a database failed to open only because its file cannot be written."""
-    unwritable = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR)
-    if _code(error) not in unwritable or not path.is_file():
+    if _code(error) not in _UNWRITABLE or not path.is_file():
         return False
     log = path.with_name(path.name + "-wal")
     return not (log.exists() and log.stat().st_size)

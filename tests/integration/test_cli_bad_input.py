@@ -162,3 +162,15 @@ def test_list_does_not_create_a_database(tmp_path: Path) -> None:
     moot = Moot(tmp_path)
     assert moot("list", "--json").json == []
     assert not moot.db.exists()
+
+
+@pytest.mark.parametrize("size", [8_192, 150_000])
+def test_a_limit_for_the_size_of_files_is_named(tmp_path: Path, size: int) -> None:
+    """A database that reached `ulimit -f` is not called read-only or broken."""
+    words = ("run", "Tabs?", "--turns", "2", "--model", "offline", "--quiet")
+    process = Moot(tmp_path).start(*words, disk_bytes=size)
+    _, errors = process.communicate(timeout=60)
+    assert (process.returncode, f"files may have {size // 1024} KiB here: raise `ulimit -f`" in errors) == (
+        3,
+        True,
+    )
